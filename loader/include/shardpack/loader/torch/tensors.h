@@ -1,0 +1,28 @@
+// Batches as LibTorch tensors, without a copy.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+
+#include "shardpack/loader/batch.h"
+
+namespace shardpack::loader {
+
+// A tensor over a field of `batch`. It keeps the batch's slot from being reused while it, or any view of its storage, lives. Images in NHWC come as a
+// logical [B, C, H, W] tensor with channels-last strides. Do not write to it after the batch was shared.
+at::Tensor TensorOf(const Batch& batch, const Field& field);
+
+struct TensorBatch {
+  at::Tensor images;   // [B, C, H, W]
+  at::Tensor labels;   // int64 [B]
+  at::Tensor valid;    // bool [B]
+  at::Tensor indices;  // int64 [B]
+};
+TensorBatch TensorsOf(const Batch& batch);
+
+// Memory from LibTorch's own pinned host allocator where a CUDA device is there, so that a non-blocking copy of it is waited for before its reuse;
+// ordinary memory elsewhere. `warn` (may be empty) is told once when pinning was refused.
+std::shared_ptr<BatchAllocator> TorchHostMemory(std::function<void(const std::string&)> warn = {});
+
+}  // namespace shardpack::loader
