@@ -25,6 +25,10 @@ struct Location {
   std::optional<std::uint64_t> offset;  // bytes from the start of the file
 };
 
+// Throws kIo (kNotFound for ENOENT) with the system's words for `error_number`: "cannot open PATH: No such file or directory".
+// `doing` is a verb phrase: "open", "read", "sync".
+[[noreturn]] void ThrowSystemError(int error_number, std::string_view doing, const std::string& path);
+
 // Carries code() and where().
 // what(): "shard-00012-5f3a9c01.shard: record 4711 at byte 80331776: checksum mismatch"
 class Error : public std::runtime_error {
@@ -38,16 +42,18 @@ class Error : public std::runtime_error {
   const std::string& reason() const noexcept { return reason_; }
 
  private:
+  friend void ThrowSystemError(int error_number, std::string_view doing, const std::string& path);
+  Error(ErrorCode code, Location where, std::string reason, const std::string& what);
+
   ErrorCode code_;
   Location where_;
   std::string reason_;
 };
 
-// Throws kIo (kNotFound for ENOENT) with the system's words for `error_number`: "cannot open PATH: No such file or directory".
-// `doing` is a verb phrase: "open", "read", "sync".
-[[noreturn]] void ThrowSystemError(int error_number, std::string_view doing, const std::string& path);
-
 // `bytes` with everything that is not printable UTF-8 as \xNN, and backslash, newline, tab escaped: safe in a message.
 std::string Escaped(std::string_view bytes);
+
+// Whether `bytes` is well-formed UTF-8 (no overlong forms, no surrogates).
+bool IsUtf8(std::string_view bytes);
 
 }  // namespace shardpack

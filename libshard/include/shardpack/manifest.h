@@ -22,7 +22,8 @@ struct ShardEntry {
   std::string file;  // name inside the dataset's folder, without a slash
   std::uint64_t records = 0;
   std::uint64_t bytes = 0;
-  Digest128 digest;
+  Digest128 digest;        // ShardSummary::file_digest
+  Digest128 index_digest;  // ShardSummary::index_digest: compared when the shard is opened, so that no other shard takes its place
 };
 
 // Counts of a quantity, for medians and pictures: value -> number of records. Written in ascending order of value.

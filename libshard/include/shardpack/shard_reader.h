@@ -37,6 +37,7 @@ class ShardReader {
   std::uint64_t file_bytes() const noexcept;
   std::uint16_t format_version() const noexcept;
   std::uint64_t sync_marker() const noexcept;
+  Digest128 index_digest() const noexcept;  // ShardSummary::index_digest
 
   // For all of these: precondition i < num_records().
   RecordInfo Info(std::uint64_t i) const;

@@ -34,7 +34,8 @@ struct RecordToWrite {
 struct ShardSummary {
   std::uint64_t records = 0;
   std::uint64_t bytes = 0;
-  Digest128 file_digest;  // XXH3-128 of all bytes of the file
+  Digest128 file_digest;   // XXH3-128 of all bytes of the file
+  Digest128 index_digest;  // XXH3-128 from the block table to the end of the file: tells shards apart at a glance
 };
 
 // Not thread-safe. The file is complete only after Finish(); the destructor of an unfinished writer closes and removes the file.
