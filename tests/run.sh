@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds every preset and runs its tests.
+#
+#   bash tests/run.sh [PRESET...]     default: default minimal asan tsan
+#
+# The default preset is what users build, and all tests run on it. minimal is built without HDF5, LibTorch and CUDA. Under the address and
+# undefined-behaviour sanitizers run the tests of what reads untrusted bytes, under the thread sanitizer those of the loader.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+. samples/setup.sh
+
+presets=("$@")
+[ ${#presets[@]} -gt 0 ] || presets=(default minimal asan tsan)
+SECONDS=0
+
+# What of the tests runs under a preset, as arguments of ctest.
+tests_of() {
+  case $1 in
+    asan) echo "--label-exclude python" ;;
+    tsan) echo "--tests-regex ^loader" ;;
+    *) echo "" ;;
+  esac
+}
+targets_of() {
+  case $1 in
+    tsan) echo "--target test_loader" ;;
+    *) echo "" ;;
+  esac
+}
+
+for preset in "${presets[@]}"; do
+  printf '\n==== %s: configure and build  (%d s so far)\n' "$preset" "$SECONDS"
+  cmake --preset "$preset"
+  # shellcheck disable=SC2046  # several words are meant
+  cmake --build --preset "$preset" $(targets_of "$preset")
+  printf '\n==== %s: tests  (%d s so far)\n' "$preset" "$SECONDS"
+  # shellcheck disable=SC2046
+  ctest --preset "$preset" -j2 --no-tests=error --output-on-failure $(tests_of "$preset") </dev/null
+done
+printf '\nAll tests passed: %s  (%d s)\n' "${presets[*]}" "$SECONDS"
