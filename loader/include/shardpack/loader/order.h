@@ -1,6 +1,7 @@
 // Which sample stands where: pure functions of index size, seed and epoch. No files, no state, any thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -17,16 +18,26 @@ std::string_view Name(Shuffle shuffle);
 std::string_view Name(Tail tail);
 
 // A keyed bijection of [0, n), O(1) memory, any position at once.
+//
+// Up to kTabulated samples it is a table filled by Fisher and Yates' shuffle, so that each of the n! orders is as likely as another. Above, it is
+// Black and Rogaway's generalised Feistel network on a x b >= n with cycle walking ("Ciphers with arbitrary finite domains", CT-RSA
+// 2002) of eight rounds; a and b are near the square root of n, so that less than one position in 16 walks at all.
 class Permutation {
  public:
+  static constexpr std::uint64_t kTabulated = 256;
+
   // Equal arguments give the same bijection on every machine, for ever (its version is part of Order::Hash).
   Permutation(std::uint64_t n, std::uint64_t seed, std::uint64_t epoch);
   std::uint64_t operator()(std::uint64_t position) const;  // precondition: position < n
 
  private:
+  static constexpr int kRounds = 8;
+  std::uint64_t Network(std::uint64_t x) const;
+
   std::uint64_t n_;
-  std::uint64_t key_[4];
-  std::uint32_t left_bits_, right_bits_;
+  std::uint64_t a_ = 1, b_ = 1;
+  std::array<std::uint64_t, kRounds> keys_{};
+  std::array<std::uint8_t, kTabulated> table_{};
 };
 
 // The order of one epoch over `num_samples` samples.
@@ -37,7 +48,7 @@ struct Order {
 
   // 16 hex digits over everything that decides the order but seed and epoch: shuffle, filters, and the version of the bijection.
   std::string Hash() const;
-  // The sample at position p of an epoch. Precondition: p < num_samples.
+  // The sample at position p of an epoch. Precondition: p < num_samples. For many positions of one epoch keep a Permutation.
   std::uint64_t SampleAt(std::uint64_t epoch, std::uint64_t p) const;
 };
 
