@@ -9,6 +9,7 @@
 #include <string>
 
 #include "shardpack/dataset.h"
+#include "shardpack/image.h"
 #include "shardpack/loader/batch.h"
 #include "shardpack/loader/order.h"
 #include "shardpack/loader/report.h"
