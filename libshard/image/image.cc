@@ -1,0 +1,106 @@
+#include "shardpack/image.h"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "libshard/image/codec.h"
+#include "libshard/image/jpeg.h"
+#include "libshard/image/orient.h"
+#include "libshard/image/png.h"
+#include "shardpack/error.h"
+
+namespace shardpack {
+namespace image {
+
+void ThrowBad(const std::string& reason) { throw Error(ErrorCode::kBadInput, reason); }
+void ThrowTruncated(const std::string& what) { ThrowBad("truncated: " + what); }
+
+namespace {
+
+StoredInfo ProbeStored(Bytes bytes, Encoding encoding) {
+  switch (encoding) {
+    case Encoding::kJpeg: return ProbeJpeg(bytes);
+    case Encoding::kPng: return ProbePng(bytes);
+    default: ThrowBad("not an image of a known format");
+  }
+}
+
+void CheckSize(const StoredInfo& info, const ImageLimits& limits) {
+  std::string size = std::to_string(info.width) + "x" + std::to_string(info.height);
+  if (info.width == 0 || info.height == 0) ThrowBad("a picture of " + size + " pixels");
+  std::uint64_t pixels = std::uint64_t{info.width} * info.height;
+  if (pixels > limits.max_pixels) {
+    ThrowBad(size + " = " + std::to_string(pixels) + " pixels are over the limit of " +
+             std::to_string(limits.max_pixels) + " (see --max-pixels)");
+  }
+}
+
+StoredInfo CheckedStored(Bytes bytes, const ImageLimits& limits) {
+  if (bytes.empty()) ThrowBad("empty file (0 bytes)");
+  StoredInfo info = ProbeStored(bytes, DetectEncoding(bytes));
+  CheckSize(info, limits);
+  return info;
+}
+
+}  // namespace
+}  // namespace image
+
+using image::StoredInfo;
+
+Encoding DetectEncoding(Bytes bytes) {
+  std::string_view text = AsText(bytes);
+  if (text.starts_with("\xff\xd8\xff")) return Encoding::kJpeg;
+  if (text.starts_with("\x89PNG\r\n\x1a\n")) return Encoding::kPng;
+  return Encoding::kUnknown;
+}
+
+ImageInfo ProbeImage(Bytes bytes, const ImageLimits& limits) {
+  ImageInfo info = image::CheckedStored(bytes, limits);
+  if (image::SwapsAxes(info.orientation)) std::swap(info.width, info.height);
+  return info;
+}
+
+struct ImageDecoder::Impl {
+  ImageLimits limits;
+  image::JpegDecoder jpeg;
+  std::vector<std::uint8_t> stored;  // pixels of a picture that is to be turned
+
+  void DecodeStored(Bytes bytes, const StoredInfo& info, std::uint32_t end_row, std::uint8_t* pixels);
+};
+
+void ImageDecoder::Impl::DecodeStored(Bytes bytes, const StoredInfo& info, std::uint32_t end_row, std::uint8_t* pixels) {
+  switch (info.encoding) {
+    case Encoding::kJpeg: return jpeg.Decode(bytes, info, end_row, pixels);
+    case Encoding::kPng: return image::DecodePng(bytes, info, pixels);
+    default: assert(false);
+  }
+}
+
+ImageDecoder::ImageDecoder(ImageLimits limits) : impl_(std::make_unique<Impl>()) { impl_->limits = limits; }
+ImageDecoder::ImageDecoder(ImageDecoder&&) noexcept = default;
+ImageDecoder& ImageDecoder::operator=(ImageDecoder&&) noexcept = default;
+ImageDecoder::~ImageDecoder() = default;
+
+void ImageDecoder::Decode(Bytes bytes, Image& out) { DecodeRows(bytes, 0, UINT32_MAX, out); }
+
+void ImageDecoder::DecodeRows(Bytes bytes, std::uint32_t first_row, std::uint32_t end_row, Image& out) {
+  assert(first_row <= end_row);
+  // Rows before the first are decoded too: libjpeg-turbo 2.1 skips them with errors at some samplings.
+  (void)first_row;
+  StoredInfo info = image::CheckedStored(bytes, impl_->limits);
+  std::size_t size = std::size_t{info.width} * info.height * 3;
+  bool swaps = image::SwapsAxes(info.orientation);
+  out.width = swaps ? info.height : info.width;
+  out.height = swaps ? info.width : info.height;
+  out.pixels.resize(size);
+  if (info.orientation == 1) {
+    impl_->DecodeStored(bytes, info, std::min(end_row, info.height), out.pixels.data());
+    return;
+  }
+  impl_->stored.resize(size);
+  impl_->DecodeStored(bytes, info, info.height, impl_->stored.data());
+  image::Orient(impl_->stored.data(), info.width, info.height, info.orientation, out.pixels.data());
+}
+
+}  // namespace shardpack
