@@ -19,17 +19,17 @@ def epochs(work, name):
     return found
 
 
-def best(rows):
-    return max(rows, key=lambda row: row["images_per_s"])
+def best_rate(rows):
+    return max(row["load_images_per_s"] for row in rows)
 
 
 def main():
     work = sys.argv[1]
     packed, raw = epochs(work, "packed.jsonl"), epochs(work, "raw.jsonl")
-    packed_alone, raw_alone = best(epochs(work, "packed_loading.jsonl")), best(epochs(work, "raw_loading.jsonl"))
+    packed_alone, raw_alone = best_rate(epochs(work, "packed_loading.jsonl")), best_rate(epochs(work, "raw_loading.jsonl"))
     # The first epoch of each, so that the two did the same work.
     lines = [
-        ("loading alone, images/s", packed_alone["images_per_s"], raw_alone["images_per_s"], "{:,.0f}"),
+        ("loading alone, images/s", packed_alone, raw_alone, "{:,.0f}"),
         ("training, images/s", packed[0]["images_per_s"], raw[0]["images_per_s"], "{:,.0f}"),
         ("training, consumer wait", packed[0]["consumer_wait_percent"], raw[0]["consumer_wait_percent"], "{:.1f} %"),
     ]
@@ -37,8 +37,7 @@ def main():
     for name, left, right, form in lines:
         print(f"{name:<26}{form.format(left):>12}{form.format(right):>12}")
 
-    accuracy = packed[-1]["accuracy"]
-    accuracy *= 100 if accuracy <= 1 else 1
+    accuracy = 100 * packed[-1]["accuracy"]
     print(f"\n{len(packed)} epochs on two ranks in {sum(row['seconds'] for row in packed):.0f} s")
     print(f"accuracy {accuracy:.1f} %", flush=True)
     if accuracy < WANTED_ACCURACY:

@@ -68,7 +68,7 @@ two_ranks() {
 }
 
 heading "Train on two ranks, from the packed data"
-two_ranks "$bin/train_ddp" --data "$packed/train" --test "$packed/test" --model cnn --epochs 5 --batch-size 32 --json |
+two_ranks "$bin/train_ddp" --data "$packed/train" --test "$packed/test" --model cnn --batch-size 32 --json |
   tee "$work/packed.jsonl"
 
 heading "The same for one epoch, from the raw files"
