@@ -19,7 +19,7 @@ heading "Set-up"
 echo "packages and Python environment are there"
 
 heading "Build"
-[ -f build/build.ninja ] || run cmake --preset default
+run cmake --preset default
 run cmake --build --preset default --target shardpack shardinfo train_ddp
 
 heading "Raw data: 5,000 handwritten digits as PNG files"

@@ -28,7 +28,7 @@ if [ ! -e "$work/venv/rivals.stamp" ]; then
   touch "$work/venv/rivals.stamp"
 fi
 
-[ -f build/build.ninja ] || cmake --preset default
+cmake --preset default
 cmake --build --preset default --target shardpack bench_read_random bench_load_photos
 "$SHARDPACK_PYTHON" tests/bench/make_data.py --photos "$photos" "$work/data"
 
