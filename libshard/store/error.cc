@@ -16,7 +16,8 @@ std::string Prefix(const Location& where) {
     if (where.record && where.offset) text += ' ';
     if (where.offset) text += "at byte " + std::to_string(*where.offset);
   }
-  return text.empty() ? text : text + ": ";
+  if (!text.empty()) text += ": ";
+  return text;
 }
 
 }  // namespace
@@ -31,7 +32,8 @@ Error::Error(ErrorCode code, Location where, std::string reason, const std::stri
 
 void ThrowSystemError(int error_number, std::string_view doing, const std::string& path) {
   const std::string words = std::generic_category().message(error_number);
-  const std::string verb = "cannot " + std::string(doing);
+  std::string verb = "cannot ";
+  verb += doing;
   throw Error(error_number == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo, Location{path, {}, {}},
               verb + ": " + words, verb + ' ' + Escaped(path) + ": " + words);
 }

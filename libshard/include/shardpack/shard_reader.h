@@ -85,6 +85,7 @@ class ShardReader {
   std::vector<Section> sections() const;
 
  private:
+  friend class ShardVerifier;
   struct Impl;
   explicit ShardReader(std::unique_ptr<Impl> impl) noexcept;
   std::unique_ptr<Impl> impl_;

@@ -1,0 +1,81 @@
+#include "libshard/store/compression.h"
+
+#include <zstd.h>
+
+#include <new>
+#include <string>
+
+#include "shardpack/error.h"
+
+namespace shardpack {
+namespace {
+
+struct FreeCCtx {
+  void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
+};
+struct FreeDCtx {
+  void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
+};
+using UniqueDCtx = std::unique_ptr<ZSTD_DCtx, FreeDCtx>;
+
+void Check(std::size_t result) {
+  if (ZSTD_isError(result)) throw Error(ErrorCode::kInvalidArgument, std::string("zstd: ") + ZSTD_getErrorName(result));
+}
+
+// Making a context costs more than decompressing a small record.
+ZSTD_DCtx* ThreadContext() {
+  thread_local const UniqueDCtx context(ZSTD_createDCtx());
+  if (!context) throw std::bad_alloc();
+  return context.get();
+}
+
+}  // namespace
+
+struct Compressor::Impl {
+  std::unique_ptr<ZSTD_CCtx, FreeCCtx> context{ZSTD_createCCtx()};
+};
+
+Compressor::Compressor(int level, Bytes dictionary) : impl_(std::make_unique<Impl>()) {
+  if (!impl_->context) throw std::bad_alloc();
+  ZSTD_CCtx* const context = impl_->context.get();
+  Check(ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, level));
+  Check(ZSTD_CCtx_setParameter(context, ZSTD_c_contentSizeFlag, 1));
+  Check(ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 0));
+  Check(ZSTD_CCtx_setParameter(context, ZSTD_c_dictIDFlag, 0));
+  if (!dictionary.empty()) Check(ZSTD_CCtx_loadDictionary(context, dictionary.data(), dictionary.size()));
+}
+Compressor::Compressor(Compressor&&) noexcept = default;
+Compressor& Compressor::operator=(Compressor&&) noexcept = default;
+Compressor::~Compressor() = default;
+
+void Compressor::Compress(Bytes raw, std::vector<std::byte>& out) {
+  out.resize(ZSTD_compressBound(raw.size()));
+  const std::size_t size = ZSTD_compress2(impl_->context.get(), out.data(), out.size(), raw.data(), raw.size());
+  Check(size);
+  out.resize(size);
+}
+
+DecompressionDictionary::DecompressionDictionary(Bytes dictionary)
+    : dictionary_(ZSTD_createDDict(dictionary.data(), dictionary.size())) {
+  if (dictionary_ == nullptr) throw Error(ErrorCode::kCorruption, "the zstd dictionary is not one");
+}
+DecompressionDictionary::~DecompressionDictionary() { ZSTD_freeDDict(static_cast<ZSTD_DDict*>(dictionary_)); }
+
+std::uint64_t MaxRawBytes(std::uint64_t stored_bytes) noexcept {
+  // A block of at most 128 KiB costs at least three bytes of header and one of content.
+  return (stored_bytes / 4 + 1) * ZSTD_BLOCKSIZE_MAX;
+}
+
+bool Decompress(Bytes stored, std::size_t raw_bytes, const DecompressionDictionary* dictionary, std::vector<std::byte>& out) {
+  if (ZSTD_getFrameContentSize(stored.data(), stored.size()) != raw_bytes) return false;
+  out.resize(raw_bytes);
+  ZSTD_DCtx* const context = ThreadContext();
+  const std::size_t size =
+      dictionary != nullptr
+          ? ZSTD_decompress_usingDDict(context, out.data(), raw_bytes, stored.data(), stored.size(),
+                                       static_cast<const ZSTD_DDict*>(dictionary->get()))
+          : ZSTD_decompressDCtx(context, out.data(), raw_bytes, stored.data(), stored.size());
+  return size == raw_bytes;
+}
+
+}  // namespace shardpack

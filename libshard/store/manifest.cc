@@ -1,0 +1,89 @@
+#include "shardpack/manifest.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <fstream>
+#include <iterator>
+
+#include "libshard/store/coding.h"
+#include "libshard/store/unique_fd.h"
+#include "shardpack/error.h"
+
+namespace shardpack {
+namespace {
+
+// The manifest of a hundred million classes and shards is far below this.
+constexpr std::uintmax_t kMaxManifestBytes = std::uintmax_t{1} << 30;
+
+std::string ReadWhole(const std::filesystem::path& path) {
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd) ThrowSystemError(errno, "open", path.string());
+  std::string text;
+  char buffer[1 << 16];
+  for (;;) {
+    const ssize_t got = read(fd.get(), buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) ThrowSystemError(errno, "read", path.string());
+    if (got == 0) return text;
+    text.append(buffer, static_cast<std::size_t>(got));
+    if (text.size() > kMaxManifestBytes) throw Error(ErrorCode::kCorruption, Location{path.string(), {}, {}}, "no manifest is this long");
+  }
+}
+
+void WriteSynced(const std::filesystem::path& path, std::string_view text) {
+  UniqueFd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (!fd) ThrowSystemError(errno, "create", path.string());
+  while (!text.empty()) {
+    const ssize_t written = write(fd.get(), text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) ThrowSystemError(errno, "write", path.string());
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  if (fsync(fd.get()) != 0) ThrowSystemError(errno, "sync", path.string());
+  if (close(fd.Release()) != 0) ThrowSystemError(errno, "close", path.string());
+}
+
+void SyncFolder(const std::filesystem::path& folder) {
+  const UniqueFd fd(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) ThrowSystemError(errno, "open", folder.string());
+  // Some network file systems refuse to sync a folder, having done so already.
+  if (fsync(fd.get()) != 0 && errno != EINVAL && errno != ENOTSUP) ThrowSystemError(errno, "sync", folder.string());
+}
+
+}  // namespace
+
+std::string_view Name(LabelKind kind) { return kind == LabelKind::kClass ? "class" : "integer"; }
+
+Manifest Manifest::Load(const std::filesystem::path& folder) {
+  const std::filesystem::path path = folder / kManifestName;
+  std::string text;
+  try {
+    text = ReadWhole(path);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kNotFound) throw;
+    throw Error(ErrorCode::kNotFound, "no " + std::string(kManifestName) + " in " + Escaped(folder.string()));
+  }
+  return FromJson(text, path.string());
+}
+
+void Manifest::Commit(const std::filesystem::path& folder) const {
+  // Beside its final place, for a rename must not cross file systems; hidden, and overwritten by the next attempt.
+  const std::filesystem::path unfinished = folder / ("." + std::string(kManifestName) + ".partial");
+  try {
+    WriteSynced(unfinished, ToJson());
+  } catch (...) {
+    unlink(unfinished.c_str());
+    throw;
+  }
+  const std::filesystem::path path = folder / kManifestName;
+  if (rename(unfinished.c_str(), path.c_str()) != 0) {
+    const int error = errno;
+    unlink(unfinished.c_str());
+    ThrowSystemError(error, "create", path.string());
+  }
+  SyncFolder(folder);
+}
+
+}  // namespace shardpack

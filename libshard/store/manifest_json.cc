@@ -1,0 +1,255 @@
+// The text of the manifest: written by hand, so that its bytes depend on no library's version, and read strictly.
+#include <nlohmann/json.hpp>
+
+#include <limits>
+
+#include "libshard/store/text.h"
+#include "shardpack/error.h"
+#include "shardpack/manifest.h"
+
+namespace shardpack {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::uint32_t kManifestVersion = 1;
+
+// ---- Writing
+
+std::string Quoted(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      out += {'\\', c};
+    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
+      out += "\\u00" + ToHex({&c, 1});
+    } else {
+      out += c;
+    }
+  }
+  return out + '"';
+}
+
+std::string ByteString(std::string_view bytes) { return IsUtf8(bytes) ? Quoted(bytes) : "{\"hex\": \"" + ToHex(bytes) + "\"}"; }
+
+// `begin`, the items with commas between, `end`. Lines of their own where `line` is given.
+template <typename Items, typename Text>
+std::string Join(const Items& items, const char* begin, const char* end, const char* line, Text text) {
+  std::string out = begin;
+  bool first = true;
+  for (const auto& item : items) {
+    if (!first) out += *line != '\0' ? "," : ", ";
+    out += line + text(item);
+    first = false;
+  }
+  if (!first && *line != '\0') out += "\n  ";
+  return out + end;
+}
+
+std::string ShardLine(const ShardEntry& shard) {
+  return "{\"file\": " + ByteString(shard.file) + ", \"records\": " + std::to_string(shard.records) + ", \"bytes\": " + std::to_string(shard.bytes) +
+         ", \"digest\": \"" + shard.digest.Hex() + "\", \"index_digest\": \"" + shard.index_digest.Hex() + "\"}";
+}
+
+std::string CodecText(const std::pair<const std::string, CodecCount>& codec) {
+  const CodecCount& count = codec.second;
+  return Quoted(codec.first) + ": {\"records\": " + std::to_string(count.records) + ", \"raw_bytes\": " + std::to_string(count.raw_bytes) +
+         ", \"stored_bytes\": " + std::to_string(count.stored_bytes) + "}";
+}
+
+std::string HistogramText(const Histogram& histogram) {
+  return Join(histogram, "[", "]", "", [](const auto& bar) { return "[" + std::to_string(bar.first) + ", " + std::to_string(bar.second) + "]"; });
+}
+
+// ---- Reading
+
+// A value of the document and how to name it in a message.
+class Field {
+ public:
+  Field(const Json& json, std::string name, const std::string& path) : json_(json), name_(std::move(name)), path_(path) {}
+
+  [[noreturn]] void Fail(const std::string& message) const {
+    throw Error(ErrorCode::kCorruption, Location{path_, {}, {}}, "corrupt manifest: \"" + name_ + "\" " + message);
+  }
+
+  bool Has(const char* key) const { return Object().contains(key); }
+  Field At(const char* key) const {
+    const auto found = Object().find(key);
+    const std::string name = name_.empty() ? key : name_ + "." + key;
+    if (found == json_.end()) Field(json_, name, path_).Fail("is missing");
+    return {*found, name, path_};
+  }
+
+  std::uint64_t Number(std::uint64_t most = std::numeric_limits<std::int64_t>::max()) const {
+    if (!json_.is_number_unsigned()) Fail("is not a whole number from 0 on");
+    const auto value = json_.get<std::uint64_t>();
+    if (value > most) Fail("is out of range");
+    return value;
+  }
+  std::string Text() const {
+    if (!json_.is_string()) Fail("is not a string");
+    return json_.get<std::string>();
+  }
+  std::string ByteString() const {
+    if (!json_.is_object()) return Text();
+    if (json_.size() != 1) Fail("is not {\"hex\": ...}");
+    const std::optional<std::string> bytes = FromHex(At("hex").Text());
+    if (!bytes || IsUtf8(*bytes)) Fail("is not the hexadecimal form of bytes that need one");
+    return *bytes;
+  }
+  Digest128 Digest() const {
+    try {
+      return Digest128::FromHex(Text());
+    } catch (const Error&) {
+      Fail("is not a digest of 32 hexadecimal digits");
+    }
+  }
+
+  template <typename Visit>
+  void Each(Visit visit) const {
+    if (!json_.is_array()) Fail("is not a list");
+    for (std::size_t i = 0; i < json_.size(); ++i) visit(Field(json_[i], name_ + "[" + std::to_string(i) + "]", path_));
+  }
+  template <typename Visit>
+  void EachMember(Visit visit) const {
+    for (const auto& [key, value] : Object().items()) visit(key, Field(value, name_ + "." + Escaped(key), path_));
+  }
+
+ private:
+  const Json& Object() const {
+    if (!json_.is_object()) Fail("is not an object");
+    return json_;
+  }
+
+  const Json& json_;
+  std::string name_;
+  const std::string& path_;
+};
+
+// Adds without wrapping.
+void AddTo(std::uint64_t& sum, std::uint64_t number, const Field& field) {
+  if (number > std::numeric_limits<std::int64_t>::max() - sum) field.Fail("sums up beyond 63 bits");
+  sum += number;
+}
+
+ShardEntry ParseShard(const Field& field) {
+  ShardEntry shard;
+  shard.file = field.At("file").ByteString();
+  const bool inside = !shard.file.empty() && shard.file != "." && shard.file != ".." && shard.file.find('/') == std::string::npos &&
+                      shard.file.find('\0') == std::string::npos;
+  if (!inside) field.At("file").Fail("is not the name of a file in the dataset's folder");
+  shard.records = field.At("records").Number(std::numeric_limits<std::uint32_t>::max());
+  shard.bytes = field.At("bytes").Number();
+  shard.digest = field.At("digest").Digest();
+  shard.index_digest = field.At("index_digest").Digest();
+  return shard;
+}
+
+Histogram ParseHistogram(const Field& field, std::uint64_t records) {
+  Histogram histogram;
+  std::uint64_t sum = 0;
+  field.Each([&](const Field& bar) {
+    std::vector<std::uint64_t> pair;
+    bar.Each([&](const Field& number) { pair.push_back(number.Number()); });
+    if (pair.size() != 2 || pair[0] > std::numeric_limits<std::uint32_t>::max()) bar.Fail("is not [value, count]");
+    if (!histogram.empty() && histogram.rbegin()->first >= pair[0]) bar.Fail("is out of order");
+    histogram[static_cast<std::uint32_t>(pair[0])] = pair[1];
+    AddTo(sum, pair[1], bar);
+  });
+  if (sum != records) field.Fail("does not count every record once");
+  return histogram;
+}
+
+LabelKind ParseLabelKind(const Field& field) {
+  for (const LabelKind kind : {LabelKind::kClass, LabelKind::kInteger}) {
+    if (field.Text() == Name(kind)) return kind;
+  }
+  field.Fail("is neither \"class\" nor \"integer\"");
+}
+
+void ParseShards(const Field& root, Manifest& manifest) {
+  std::uint64_t records = 0, bytes = 0;
+  root.At("shards").Each([&](const Field& field) {
+    manifest.shards.push_back(ParseShard(field));
+    AddTo(records, manifest.shards.back().records, field);
+    AddTo(bytes, manifest.shards.back().bytes, field);
+  });
+  manifest.records = root.At("records").Number();
+  manifest.bytes_out = root.At("bytes_out").Number();
+  if (manifest.records != records) root.At("records").Fail("is not the sum of the shards' records");
+  if (manifest.bytes_out != bytes) root.At("bytes_out").Fail("is not the sum of the shards' sizes");
+}
+
+void ParseCounts(const Field& root, Manifest& manifest) {
+  root.At("options").EachMember([&](const std::string& key, const Field& value) { manifest.options[key] = value.ByteString(); });
+  root.At("encodings").EachMember([&](const std::string& key, const Field& value) { manifest.encodings[key] = value.Number(); });
+  root.At("codecs").EachMember([&](const std::string& key, const Field& value) {
+    manifest.codecs[key] = {value.At("records").Number(), value.At("raw_bytes").Number(), value.At("stored_bytes").Number()};
+  });
+  manifest.widths = ParseHistogram(root.At("widths"), manifest.records);
+  manifest.heights = ParseHistogram(root.At("heights"), manifest.records);
+}
+
+Manifest ParseManifest(const Field& root) {
+  Manifest manifest;
+  if (root.Has("name")) manifest.name = root.At("name").ByteString();
+  manifest.format = root.At("format").Text();
+  manifest.label_kind = ParseLabelKind(root.At("label_kind"));
+  root.At("classes").Each([&](const Field& name) { manifest.classes.push_back(name.ByteString()); });
+  ParseShards(root, manifest);
+  ParseCounts(root, manifest);
+  manifest.bytes_in = root.At("bytes_in").Number();
+  manifest.bad_inputs = root.At("bad_inputs").Number();
+  manifest.request_digest = root.At("request_digest").Digest();
+  manifest.dataset_digest = root.At("dataset_digest").Digest();
+  manifest.creator = root.At("creator").Text();
+  return manifest;
+}
+
+}  // namespace
+
+std::string Manifest::ToJson() const {
+  const auto number = [](std::uint64_t n) { return std::to_string(n); };
+  std::string out = "{\n";
+  const auto add = [&](const char* key, const std::string& value) { out += "  \"" + std::string(key) + "\": " + value + ",\n"; };
+  add("format_version", number(format_version));
+  if (!name.empty()) add("name", ByteString(name));
+  add("format", Quoted(format));
+  add("creator", Quoted(creator));
+  add("dataset_digest", Quoted(dataset_digest.Hex()));
+  add("request_digest", Quoted(request_digest.Hex()));
+  add("records", number(records));
+  add("bytes_in", number(bytes_in));
+  add("bytes_out", number(bytes_out));
+  add("bad_inputs", number(bad_inputs));
+  add("options", Join(options, "{", "}", "\n    ", [](const auto& o) { return Quoted(o.first) + ": " + ByteString(o.second); }));
+  add("label_kind", Quoted(Name(label_kind)));
+  add("classes", Join(classes, "[", "]", "\n    ", [](const std::string& c) { return ByteString(c); }));
+  add("encodings", Join(encodings, "{", "}", "\n    ", [&](const auto& e) { return Quoted(e.first) + ": " + number(e.second); }));
+  add("codecs", Join(codecs, "{", "}", "\n    ", CodecText));
+  add("widths", HistogramText(widths));
+  add("heights", HistogramText(heights));
+  out += "  \"shards\": " + Join(shards, "[", "]", "\n    ", ShardLine) + "\n}\n";
+  return out;
+}
+
+Manifest Manifest::FromJson(std::string_view text, const std::string& path) {
+  const Location where{path, {}, {}};
+  Json json;
+  try {
+    json = Json::parse(text);
+  } catch (const Json::exception& error) {
+    throw Error(ErrorCode::kCorruption, where, std::string("corrupt manifest: not JSON: ") + Escaped(error.what()));
+  }
+  const Field root(json, "", path);
+  if (!json.is_object()) throw Error(ErrorCode::kCorruption, where, "corrupt manifest: not a JSON object");
+  const std::uint64_t version = root.At("format_version").Number();
+  if (version > kManifestVersion) {
+    throw Error(ErrorCode::kUnsupported, where,
+                "manifest version " + std::to_string(version) + " is newer than this program, which reads up to " + std::to_string(kManifestVersion));
+  }
+  if (version == 0) root.At("format_version").Fail("was never 0");
+  return ParseManifest(root);
+}
+
+}  // namespace shardpack

@@ -1,0 +1,65 @@
+// The inside of ShardReader, shared by reading and verifying.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "libshard/store/blocked_section.h"
+#include "libshard/store/compression.h"
+#include "libshard/store/mapped_file.h"
+#include "libshard/store/record_format.h"
+#include "shardpack/shard_reader.h"
+
+namespace shardpack {
+
+struct ShardReader::Impl {
+  explicit Impl(const std::filesystem::path& path);
+  Impl(const Impl&) = delete;  // the checks of the sections point here
+
+  void BindSections();
+  void Bind(const SectionEntry& entry);
+  void BindColumn(const SectionEntry& entry);
+  void SetChecks();
+  bool IsBound(const SectionEntry& entry) const;  // to one of the members below
+  [[noreturn]] void Corrupt(std::uint64_t offset, const std::string& message) const;
+  Location At(std::uint64_t record, std::uint64_t offset) const { return {path_text, record, offset}; }
+
+  Row RowAt(std::uint64_t i) const { return DecodeRow(rows.At(i)); }
+  std::string_view Key(std::uint64_t i) const;
+  // The entry of an optional heap that belongs to record `i`.
+  Bytes HeapEntry(std::uint64_t i, const BlockedSection& positions, const BlockedSection& heap) const;
+
+  void Read(std::uint64_t i, std::vector<std::byte>& out) const;
+  void Inflate(std::uint64_t i, const RecordInfo& info, Bytes stored, std::vector<std::byte>& out) const;
+  const DecompressionDictionary* Dictionary() const;
+  const std::vector<std::string>& ClassNames() const;
+
+  std::uint64_t LowerBound(std::uint64_t hash) const;  // in the key lookup
+  std::optional<std::uint64_t> Find(std::string_view key) const;
+  struct LabelRange {
+    std::uint64_t first = 0, count = 0;
+  };
+  LabelRange Label(std::int64_t label) const;
+
+  std::filesystem::path path;
+  std::string path_text;
+  MappedFile file;
+  FileHeader header;
+  FileFooter footer;
+  std::vector<SectionEntry> section_entries;
+  Digest128 index_digest;
+  BlockedSection rows, keys, metadata_positions, metadata, side_data_positions, side_data, lookup, labels, classmates, dictionary, class_names;
+
+  // Made at first use. The mutex is taken once each.
+  mutable std::mutex mutex;
+  mutable std::atomic<const DecompressionDictionary*> ready_dictionary{nullptr};
+  mutable std::unique_ptr<const DecompressionDictionary> owned_dictionary;
+  mutable std::atomic<const std::vector<std::string>*> ready_class_names{nullptr};
+  mutable std::unique_ptr<const std::vector<std::string>> owned_class_names;
+};
+
+}  // namespace shardpack

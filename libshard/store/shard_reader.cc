@@ -1,0 +1,298 @@
+#include "shardpack/shard_reader.h"
+
+#include <algorithm>
+#include <cassert>
+#include <iterator>
+
+#include "libshard/store/coding.h"
+#include "libshard/store/reader_impl.h"
+
+namespace shardpack {
+
+// ---- Opening
+
+ShardReader::Impl::Impl(const std::filesystem::path& shard) : path(shard), path_text(shard.string()), file(MappedFile::Open(shard)) {
+  const Bytes bytes = file.bytes();
+  header = DecodeHeader(bytes, path_text);
+  footer = DecodeFooter(bytes, path_text);
+  if (footer.sync_marker != header.sync_marker) Corrupt(bytes.size() - kFooterBytes, "corrupt: header and footer belong to different shards");
+  section_entries = DecodeSections(bytes, footer, path_text);
+  index_digest = Xxh3_128(bytes.subspan(footer.block_table_offset));
+  BindSections();
+  SetChecks();
+}
+
+void ShardReader::Impl::Corrupt(std::uint64_t offset, const std::string& message) const {
+  throw Error(ErrorCode::kCorruption, Location{path_text, {}, offset}, message);
+}
+
+void ShardReader::Impl::BindSections() {
+  for (const SectionEntry& entry : section_entries) Bind(entry);
+  const std::uint64_t n = footer.num_records;
+  const bool whole = rows.size() == n && lookup.size() == n && classmates.size() == n &&
+                     (metadata.bytes() == 0 || metadata_positions.size() == n) && (side_data.bytes() == 0 || side_data_positions.size() == n);
+  if (!whole) Corrupt(footer.section_table_offset, "corrupt: sections do not fit " + std::to_string(n) + " records");
+}
+
+void ShardReader::Impl::Bind(const SectionEntry& entry) {
+  const auto bind = [&](BlockedSection& section, std::uint32_t unit_bytes, unsigned shift) {
+    const bool fits = entry.block_bytes == std::uint64_t{unit_bytes} << shift && entry.bytes % unit_bytes == 0;
+    if (!fits) Corrupt(footer.section_table_offset, "corrupt: section \"" + SectionName(entry) + "\" has a wrong size");
+    if (section.entry().id != 0) Corrupt(footer.section_table_offset, "corrupt: section \"" + SectionName(entry) + "\" comes twice");
+    section = BlockedSection(file.bytes(), entry, file.bytes().data() + footer.block_table_offset, unit_bytes, shift, path_text);
+  };
+  if ((entry.flags & kRefuseUnknown & ~kMustUnderstand) != 0) {
+    throw Error(ErrorCode::kUnsupported, Location{path_text, {}, footer.section_table_offset},
+                "section \"" + SectionName(entry) + "\" has flags this program does not know");
+  }
+  switch (static_cast<SectionId>(entry.id)) {
+    case SectionId::kRows: return bind(rows, kRowBytes, kArrayBlockShift);
+    case SectionId::kKeyHeap: return bind(keys, 1, kHeapBlockShift);
+    case SectionId::kMetadataHeap: return bind(metadata, 1, kHeapBlockShift);
+    case SectionId::kSideDataHeap: return bind(side_data, 1, kHeapBlockShift);
+    case SectionId::kKeyLookup: return bind(lookup, kLookupEntryBytes, kArrayBlockShift);
+    case SectionId::kLabels: return bind(labels, kLabelEntryBytes, kArrayBlockShift);
+    case SectionId::kClassmates: return bind(classmates, kClassmateBytes, kArrayBlockShift);
+    case SectionId::kDictionary: return bind(dictionary, 1, kHeapBlockShift);
+    case SectionId::kClassNames: return bind(class_names, 1, kHeapBlockShift);
+    case SectionId::kColumn:
+      if (entry.column == kMetadataColumn || entry.column == kSideDataColumn) {
+        if (entry.column_type != kColumnU64 || entry.column_width != kPositionBytes) {
+          Corrupt(footer.section_table_offset, "corrupt: type of column " + std::to_string(entry.column));
+        }
+        return bind(entry.column == kMetadataColumn ? metadata_positions : side_data_positions, kPositionBytes, kArrayBlockShift);
+      }
+      break;
+    case SectionId::kSharedTables: break;
+  }
+  if ((entry.flags & kMustUnderstand) != 0) {
+    throw Error(ErrorCode::kUnsupported, Location{path_text, {}, footer.section_table_offset},
+                "section \"" + SectionName(entry) + "\" is needed and not known to this program");
+  }
+}
+
+bool ShardReader::Impl::IsBound(const SectionEntry& entry) const {
+  const BlockedSection* const bound[] = {&rows,   &keys,   &metadata_positions, &metadata,   &side_data_positions, &side_data,
+                                         &lookup, &labels, &classmates,         &dictionary, &class_names};
+  return std::any_of(std::begin(bound), std::end(bound), [&](const BlockedSection* section) { return section->entry() == entry; });
+}
+
+void ShardReader::Impl::SetChecks() {
+  const RowLimits limits{footer.payload_end, keys.bytes(), dictionary.bytes() != 0};
+  rows.SetCheck([this, limits](std::uint64_t block, Bytes bytes) {
+    const std::uint64_t first = block << kArrayBlockShift;
+    for (std::uint64_t i = 0; i < bytes.size() / kRowBytes; ++i) {
+      ValidateRow(&bytes[i * kRowBytes], limits, At(first + i, rows.OffsetOf(first + i)));
+    }
+  });
+  lookup.SetCheck([this](std::uint64_t block, Bytes bytes) {
+    for (std::uint64_t at = 0; at < bytes.size(); at += kLookupEntryBytes) {
+      const bool good = Load<std::uint32_t>(&bytes[at + 8]) < footer.num_records && Load<std::uint32_t>(&bytes[at + 12]) == 0 &&
+                        (at == 0 || Load<std::uint64_t>(&bytes[at - kLookupEntryBytes]) <= Load<std::uint64_t>(&bytes[at]));
+      if (!good) Corrupt(lookup.OffsetOf(block << kArrayBlockShift) + at, "corrupt: an entry of the key lookup is out of order or range");
+    }
+  });
+  labels.SetCheck([this](std::uint64_t block, Bytes bytes) {
+    for (std::uint64_t at = 0; at < bytes.size(); at += kLabelEntryBytes) {
+      const std::uint64_t first = Load<std::uint64_t>(&bytes[at + 8]), count = Load<std::uint64_t>(&bytes[at + 16]);
+      const bool ordered = at == 0 || Load<std::int64_t>(&bytes[at - kLabelEntryBytes]) < Load<std::int64_t>(&bytes[at]);
+      if (!ordered || first > footer.num_records || count > footer.num_records - first) {
+        Corrupt(labels.OffsetOf(block << kArrayBlockShift) + at, "corrupt: an entry of the labels is out of order or range");
+      }
+    }
+  });
+  classmates.SetCheck([this](std::uint64_t block, Bytes bytes) {
+    for (std::uint64_t at = 0; at < bytes.size(); at += kClassmateBytes) {
+      if (Load<std::uint32_t>(&bytes[at]) < footer.num_records) continue;
+      Corrupt(classmates.OffsetOf(block << kArrayBlockShift) + at, "corrupt: a classmate is no record");
+    }
+  });
+}
+
+// ---- Reading
+
+std::string_view ShardReader::Impl::Key(std::uint64_t i) const {
+  const Row row = RowAt(i);
+  return AsText(keys.Range(row.key_offset, row.key_bytes, At(i, rows.OffsetOf(i))));
+}
+
+Bytes ShardReader::Impl::HeapEntry(std::uint64_t i, const BlockedSection& positions, const BlockedSection& heap) const {
+  if (positions.size() == 0) return {};
+  const std::uint64_t position = Load<std::uint64_t>(positions.At(i));
+  if (position == 0) return {};
+  const Location where = At(i, positions.OffsetOf(i));
+  const Bytes length = heap.Range(position - 1, 4, where);
+  return heap.Range(position + 3, Load<std::uint32_t>(length.data()), where);
+}
+
+// A stored record is copied once, into the caller's buffer: assign() neither clears what it will overwrite nor gives
+// memory back. The copy is what is hashed, so that no later change of the mapping can pass.
+void ShardReader::Impl::Read(std::uint64_t i, std::vector<std::byte>& out) const {
+  const RecordInfo info = RowAt(i).info;
+  const std::byte* const payload = file.bytes().data() + info.offset;
+  const auto check = [&](const std::vector<std::byte>& copy) {
+    if (Xxh3_64(copy) != info.stored_xxh3) [[unlikely]] {
+      throw Error(ErrorCode::kCorruption, At(i, info.offset), "corrupt: checksum mismatch in the payload");
+    }
+  };
+  if (info.codec == Codec::kStored) {
+    out.assign(payload, payload + info.stored_bytes);
+    return check(out);
+  }
+  thread_local std::vector<std::byte> stored;
+  stored.assign(payload, payload + info.stored_bytes);
+  check(stored);
+  Inflate(i, info, stored, out);
+}
+
+void ShardReader::Impl::Inflate(std::uint64_t i, const RecordInfo& info, Bytes stored, std::vector<std::byte>& out) const {
+  const DecompressionDictionary* const words = info.codec == Codec::kZstdDictionary ? Dictionary() : nullptr;
+  if (!Decompress(stored, info.raw_bytes, words, out)) {
+    throw Error(ErrorCode::kCorruption, At(i, info.offset), "corrupt: the payload does not decompress");
+  }
+  if (Xxh3_64(out) != info.encoded_xxh3) throw Error(ErrorCode::kCorruption, At(i, info.offset), "corrupt: checksum mismatch after decompression");
+}
+
+const DecompressionDictionary* ShardReader::Impl::Dictionary() const {
+  if (const auto* ready = ready_dictionary.load(std::memory_order_acquire)) return ready;
+  const std::lock_guard lock(mutex);
+  if (owned_dictionary == nullptr) {
+    const Location where{path_text, {}, dictionary.entry().offset};
+    const Bytes bytes = dictionary.Range(0, dictionary.bytes(), where);
+    owned_dictionary = std::make_unique<const DecompressionDictionary>(bytes);
+    ready_dictionary.store(owned_dictionary.get(), std::memory_order_release);
+  }
+  return owned_dictionary.get();
+}
+
+namespace {
+
+std::vector<std::string> DecodeClassNames(Bytes bytes, const Location& where) {
+  const auto take = [&](std::size_t size) {
+    if (size > bytes.size()) throw Error(ErrorCode::kCorruption, where, "corrupt: class names leave their section");
+    const Bytes taken = bytes.first(size);
+    bytes = bytes.subspan(size);
+    return taken;
+  };
+  std::vector<std::string> names;
+  if (bytes.empty()) return names;
+  for (std::uint32_t left = Load<std::uint32_t>(take(4).data()); left > 0; --left) {
+    names.emplace_back(AsText(take(Load<std::uint32_t>(take(4).data()))));
+  }
+  if (!bytes.empty()) throw Error(ErrorCode::kCorruption, where, "corrupt: bytes after the last class name");
+  return names;
+}
+
+}  // namespace
+
+const std::vector<std::string>& ShardReader::Impl::ClassNames() const {
+  if (const auto* ready = ready_class_names.load(std::memory_order_acquire)) return *ready;
+  const std::lock_guard lock(mutex);
+  if (owned_class_names == nullptr) {
+    const Location where{path_text, {}, class_names.entry().offset};
+    owned_class_names = std::make_unique<const std::vector<std::string>>(DecodeClassNames(class_names.Range(0, class_names.bytes(), where), where));
+    ready_class_names.store(owned_class_names.get(), std::memory_order_release);
+  }
+  return *owned_class_names;
+}
+
+// ---- Searching
+
+// Hashes are spread evenly: the guess is the right block or the one beside it, so that few blocks are touched.
+std::uint64_t ShardReader::Impl::LowerBound(std::uint64_t hash) const {
+  const auto hash_at = [&](std::uint64_t i) { return Load<std::uint64_t>(lookup.At(i)); };
+  const std::uint64_t n = lookup.size();
+  if (n == 0) return 0;
+  constexpr std::uint64_t kBlock = std::uint64_t{1} << kArrayBlockShift;
+  const auto guess = static_cast<std::uint64_t>(static_cast<unsigned __int128>(hash) * n >> 64);
+  std::uint64_t begin = guess / kBlock * kBlock;
+  while (begin > 0 && hash_at(begin) >= hash) begin -= kBlock;
+  while (n - begin > kBlock && hash_at(begin + kBlock - 1) < hash) begin += kBlock;
+  std::uint64_t low = begin, high = n - begin > kBlock ? begin + kBlock : n;
+  while (low < high) {
+    const std::uint64_t middle = low + (high - low) / 2;
+    if (hash_at(middle) < hash) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+std::optional<std::uint64_t> ShardReader::Impl::Find(std::string_view key) const {
+  const std::uint64_t hash = Xxh3_64(AsBytes(key));
+  for (std::uint64_t i = LowerBound(hash); i < lookup.size(); ++i) {
+    const std::byte* const entry = lookup.At(i);
+    if (Load<std::uint64_t>(entry) != hash) break;
+    const std::uint32_t record = Load<std::uint32_t>(entry + 8);
+    if (Key(record) == key) return record;
+  }
+  return std::nullopt;
+}
+
+ShardReader::Impl::LabelRange ShardReader::Impl::Label(std::int64_t label) const {
+  std::uint64_t low = 0, high = labels.size();
+  while (low < high) {
+    const std::uint64_t middle = low + (high - low) / 2;
+    const std::byte* const entry = labels.At(middle);
+    const std::int64_t found = Load<std::int64_t>(entry);
+    if (found == label) return {Load<std::uint64_t>(entry + 8), Load<std::uint64_t>(entry + 16)};
+    if (found < label) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return {};
+}
+
+// ---- The public face
+
+ShardReader ShardReader::Open(const std::filesystem::path& path) { return ShardReader(std::make_unique<Impl>(path)); }
+
+ShardReader::ShardReader(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
+ShardReader::ShardReader(ShardReader&&) noexcept = default;
+ShardReader& ShardReader::operator=(ShardReader&&) noexcept = default;
+ShardReader::~ShardReader() = default;
+
+const std::filesystem::path& ShardReader::path() const noexcept { return impl_->path; }
+std::uint64_t ShardReader::num_records() const noexcept { return impl_->footer.num_records; }
+std::uint64_t ShardReader::file_bytes() const noexcept { return impl_->file.bytes().size(); }
+std::uint16_t ShardReader::format_version() const noexcept { return impl_->header.version; }
+std::uint64_t ShardReader::sync_marker() const noexcept { return impl_->header.sync_marker; }
+Digest128 ShardReader::index_digest() const noexcept { return impl_->index_digest; }
+
+RecordInfo ShardReader::Info(std::uint64_t i) const { return impl_->RowAt(i).info; }
+std::string_view ShardReader::Key(std::uint64_t i) const { return impl_->Key(i); }
+Bytes ShardReader::Metadata(std::uint64_t i) const { return impl_->HeapEntry(i, impl_->metadata_positions, impl_->metadata); }
+Bytes ShardReader::SideData(std::uint64_t i) const { return impl_->HeapEntry(i, impl_->side_data_positions, impl_->side_data); }
+void ShardReader::Read(std::uint64_t i, std::vector<std::byte>& out) const { impl_->Read(i, out); }
+
+void ShardReader::WillNeed(std::uint64_t i) const noexcept {
+  try {
+    const RecordInfo info = impl_->RowAt(i).info;
+    impl_->file.WillNeed(info.offset, info.stored_bytes);
+  } catch (const Error&) {  // the read itself will say it
+  }
+}
+
+std::optional<std::uint64_t> ShardReader::Find(std::string_view key) const { return impl_->Find(key); }
+const std::vector<std::string>& ShardReader::class_names() const { return impl_->ClassNames(); }
+std::uint64_t ShardReader::NumClassmates(std::int64_t label) const { return impl_->Label(label).count; }
+
+std::uint64_t ShardReader::Classmate(std::int64_t label, std::uint64_t k) const {
+  const Impl::LabelRange range = impl_->Label(label);
+  assert(k < range.count);
+  return Load<std::uint32_t>(impl_->classmates.At(range.first + k));
+}
+
+std::vector<ShardReader::Section> ShardReader::sections() const {
+  std::vector<Section> sections;
+  for (const SectionEntry& entry : impl_->section_entries) {
+    sections.push_back({SectionName(entry), entry.id, entry.offset, entry.bytes, entry.block_bytes, entry.num_blocks});
+  }
+  return sections;
+}
+
+}  // namespace shardpack
