@@ -1,0 +1,234 @@
+#include "samples/train_ddp/process_group.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/tensor.h>
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <exception>
+#include <stdexcept>
+#include <thread>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+#include <torch/csrc/distributed/c10d/reducer.hpp>
+#ifdef USE_C10D_NCCL
+#include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
+#endif
+
+#include "samples/train_ddp/failure.h"
+
+namespace train_ddp {
+namespace {
+
+using Milliseconds = std::chrono::milliseconds;
+
+std::string Endpoint(const Rendezvous& rendezvous) { return rendezvous.address + ":" + std::to_string(rendezvous.port); }
+
+c10::intrusive_ptr<c10d::Store> ConnectStore(const Rendezvous& rendezvous, Milliseconds timeout) {
+  c10d::TCPStoreOptions options;
+  options.port = rendezvous.port;
+  options.isServer = rendezvous.world.rank == 0 && !rendezvous.agent_owns_store;
+  options.waitWorkers = false;
+  options.timeout = timeout;
+  try {
+    auto store = c10::make_intrusive<c10d::TCPStore>(rendezvous.address, options);
+    return c10::make_intrusive<c10d::PrefixStore>(rendezvous.prefix, std::move(store));
+  } catch (const std::exception& error) {
+    const std::string reason = FirstLine(error.what());
+    if (options.isServer) throw std::runtime_error("cannot serve the ranks at " + Endpoint(rendezvous) + ": " + reason);
+    throw std::runtime_error("rank 0 did not answer at " + Endpoint(rendezvous) + ": " + reason);
+  }
+}
+
+std::string ReadyKey(std::uint32_t rank) { return "ready/" + std::to_string(rank); }
+
+// The serving rank must outlive the others' reading of its message; they count themselves off.
+void LingerForReaders(c10d::Store& store, const Rendezvous& rendezvous) {
+  if (rendezvous.world.rank != 0 || rendezvous.agent_owns_store) return;
+  for (int i = 0; i < 100; ++i) {
+    if (store.add("read", 0) + 1 >= static_cast<std::int64_t>(rendezvous.world.size)) return;
+    std::this_thread::sleep_for(Milliseconds(50));
+  }
+}
+
+// Each rank says whether it is ready, and hears of every other.
+void MeetAll(c10d::Store& store, const Rendezvous& rendezvous, Milliseconds timeout, const std::function<void()>& prepare) {
+  const auto& world = rendezvous.world;
+  std::exception_ptr own;
+  std::string message = "+";
+  try {
+    prepare();
+  } catch (const std::exception& error) {
+    own = std::current_exception();
+    message = "-" + FirstLine(error.what());
+  }
+  store.set(ReadyKey(world.rank), message);
+  std::string failure;
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  for (std::uint32_t rank = 0; rank < world.size && failure.empty() && !own; ++rank) {
+    try {
+      const auto left = std::chrono::duration_cast<Milliseconds>(deadline - std::chrono::steady_clock::now());
+      store.wait({ReadyKey(rank)}, std::max(left, Milliseconds(1)));
+      const std::string said = store.get_to_str(ReadyKey(rank));
+      if (said.front() == '-') failure = "rank " + std::to_string(rank) + " failed: " + said.substr(1);
+    } catch (const std::exception& error) {
+      failure = "rank " + std::to_string(rank) + " of " + std::to_string(world.size) + " did not come within " +
+                std::to_string(timeout.count() / 1000) + " s: " + FirstLine(error.what());
+    }
+  }
+  if (!own && failure.empty()) return;
+  if (world.rank != 0) store.add("read", 1);
+  LingerForReaders(store, rendezvous);
+  if (own) std::rethrow_exception(own);
+  throw std::runtime_error(failure);
+}
+
+// This machine's own address on the way to `address`; empty where there is no such way. Nothing is sent.
+std::string LocalAddressTowards(const std::string& address) {
+  addrinfo hints{}, *found = nullptr;
+  hints.ai_socktype = SOCK_DGRAM;
+  if (getaddrinfo(address.c_str(), "9", &hints, &found) != 0) return "";
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> list(found, &freeaddrinfo);
+  const int fd = socket(list->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return "";
+  char text[NI_MAXHOST] = "";
+  sockaddr_storage own{};
+  socklen_t length = sizeof own;
+  if (connect(fd, list->ai_addr, list->ai_addrlen) == 0 && getsockname(fd, reinterpret_cast<sockaddr*>(&own), &length) == 0) {
+    getnameinfo(reinterpret_cast<sockaddr*>(&own), length, text, sizeof text, nullptr, 0, NI_NUMERICHOST);
+  }
+  close(fd);
+  return text;
+}
+
+// A host name that resolves to nothing, or to an address of another network, must not break a run on one machine.
+std::shared_ptr<::gloo::transport::Device> GlooDevice(const Rendezvous& rendezvous) {
+  using c10d::ProcessGroupGloo;
+  if (const char* interface = std::getenv("GLOO_SOCKET_IFNAME"); interface != nullptr && *interface != '\0') {
+    return ProcessGroupGloo::createDeviceForInterface(interface);
+  }
+  if (rendezvous.one_machine) return ProcessGroupGloo::createDeviceForHostname("127.0.0.1");
+  const std::string address = LocalAddressTowards(rendezvous.address);
+  if (!address.empty() && !address.starts_with("127.")) return ProcessGroupGloo::createDeviceForHostname(address);
+  return ProcessGroupGloo::createDefaultDevice();
+}
+
+c10::intrusive_ptr<c10d::Backend> MakeGloo(const Rendezvous& rendezvous, c10::intrusive_ptr<c10d::Store> store, Milliseconds timeout) {
+  auto options = c10d::ProcessGroupGloo::Options::create(timeout);
+  options->devices.push_back(GlooDevice(rendezvous));
+  return c10::make_intrusive<c10d::ProcessGroupGloo>(std::move(store), static_cast<int>(rendezvous.world.rank),
+                                                     static_cast<int>(rendezvous.world.size), std::move(options));
+}
+
+c10::intrusive_ptr<c10d::Backend> MakeNccl([[maybe_unused]] const Rendezvous& rendezvous,
+                                           [[maybe_unused]] c10::intrusive_ptr<c10d::Store> store,
+                                           [[maybe_unused]] Milliseconds timeout) {
+#ifdef USE_C10D_NCCL
+  auto options = c10d::ProcessGroupNCCL::Options::create();
+  options->timeout = timeout;
+  return c10::make_intrusive<c10d::ProcessGroupNCCL>(std::move(store), static_cast<int>(rendezvous.world.rank),
+                                                     static_cast<int>(rendezvous.world.size), std::move(options));
+#else
+  throw std::runtime_error("this train_ddp was built without NCCL: use --backend gloo");
+#endif
+}
+
+}  // namespace
+
+struct Group::Impl {
+  shardpack::loader::World world;
+  bool on_device = false;
+  c10::intrusive_ptr<c10d::Store> store;
+  c10::intrusive_ptr<c10d::ProcessGroup> group;
+
+  at::Tensor ToGroup(at::Tensor tensor) const { return on_device ? tensor.cuda() : tensor; }
+};
+
+Group::Group(const Rendezvous& rendezvous, const std::string& backend, bool on_device, Milliseconds timeout,
+             const std::function<void()>& prepare)
+    : impl_(std::make_unique<Impl>()) {
+  impl_->world = rendezvous.world;
+  impl_->on_device = on_device && backend == "nccl";
+  if (rendezvous.world.size == 1) {
+    prepare();
+    return;
+  }
+  impl_->store = ConnectStore(rendezvous, timeout);
+  MeetAll(*impl_->store, rendezvous, timeout, prepare);
+
+  const auto kind = backend == "nccl" ? c10d::ProcessGroup::NCCL : c10d::ProcessGroup::GLOO;
+  auto group_store = c10::make_intrusive<c10d::PrefixStore>(backend, impl_->store);
+  auto made = backend == "nccl" ? MakeNccl(rendezvous, group_store, timeout) : MakeGloo(rendezvous, group_store, timeout);
+  impl_->group = c10::make_intrusive<c10d::ProcessGroup>(group_store, static_cast<int>(rendezvous.world.rank),
+                                                         static_cast<int>(rendezvous.world.size));
+  // Gloo takes tensors on a device as well, through host memory.
+  if (backend == "gloo") impl_->group->setBackend(c10::DeviceType::CPU, kind, made);
+  if (backend == "nccl" || on_device) impl_->group->setBackend(c10::DeviceType::CUDA, kind, made);
+  impl_->group->setDefaultBackend(kind);
+}
+
+Group::~Group() = default;
+
+const shardpack::loader::World& Group::world() const { return impl_->world; }
+
+void Group::Broadcast(std::vector<at::Tensor> tensors) {
+  if (!impl_->group) return;
+  for (auto& tensor : tensors) {
+    std::vector<at::Tensor> one = {tensor};
+    impl_->group->broadcast(one)->wait();
+  }
+}
+
+std::vector<double> Group::Sum(std::vector<double> values) {
+  if (!impl_->group) return values;
+  std::vector<at::Tensor> one = {impl_->ToGroup(at::tensor(values, at::kDouble))};
+  impl_->group->allreduce(one)->wait();
+  const at::Tensor sums = one[0].cpu();
+  return {sums.data_ptr<double>(), sums.data_ptr<double>() + sums.numel()};
+}
+
+void Group::Barrier() { Sum({0.0}); }
+
+std::vector<std::uint64_t> Group::Gather(std::uint64_t value) {
+  if (!impl_->group) return {value};
+  std::int64_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  std::vector<at::Tensor> own = {impl_->ToGroup(at::tensor({bits}, at::kLong))};
+  std::vector<std::vector<at::Tensor>> all(1);
+  for (std::uint32_t r = 0; r < impl_->world.size; ++r) all[0].push_back(at::empty_like(own[0]));
+  impl_->group->allgather(all, own)->wait();
+  std::vector<std::uint64_t> values;
+  for (const at::Tensor& one : all[0]) values.push_back(static_cast<std::uint64_t>(one.item<std::int64_t>()));
+  return values;
+}
+
+void Group::RequireEqual(const std::string& what, std::uint64_t value) {
+  const auto values = Gather(value);
+  for (std::size_t rank = 1; rank < values.size(); ++rank) {
+    if (values[rank] == values[0]) continue;
+    throw std::runtime_error(what + ": rank 0 has " + Hex(values[0]) + ", rank " + std::to_string(rank) + " has " + Hex(values[rank]));
+  }
+}
+
+std::unique_ptr<c10d::Reducer> Group::MakeReducer(const std::vector<at::Tensor>& parameters) {
+  if (!impl_->group) return nullptr;
+  const std::vector<bool> sparse(parameters.size(), false);
+  const auto assigned = c10d::compute_bucket_assignment_by_size(
+      parameters, {static_cast<std::size_t>(c10d::kDefaultFirstBucketBytes), static_cast<std::size_t>(c10d::kDefaultBucketBytesCap)},
+      sparse);
+  // Gradients come in the reverse of the order of the parameters, and so should the buckets.
+  std::vector<std::vector<std::size_t>> buckets(std::get<0>(assigned).rbegin(), std::get<0>(assigned).rend());
+  // No views of the buckets as gradients: LibTorch's optimisers drop gradients in zero_grad().
+  return std::make_unique<c10d::Reducer>(parameters, std::move(buckets), impl_->group, sparse, c10d::kDefaultBucketBytesCap,
+                                         /*find_unused_parameters=*/false, /*gradient_as_bucket_view=*/false,
+                                         std::unordered_map<std::size_t, std::string>{}, c10d::kDefaultFirstBucketBytes,
+                                         /*skip_all_reduce_unused_params=*/false, /*use_python_reducer=*/false,
+                                         std::vector<std::int64_t>{});
+}
+
+}  // namespace train_ddp
