@@ -38,7 +38,9 @@ run "$bin/shardinfo" "$packed/test"
 cores=$(nproc)
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-$((cores > 3 ? cores / 2 : 1))}
 # A run of our own, whatever job this shell is part of.
-unset RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT ${!SLURM_@} ${!OMPI_@} ${!PMI_@} || true
+for variable in RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT "${!SLURM_@}" "${!OMPI_@}" "${!PMI_@}"; do
+  unset "$variable"
+done
 
 free_port() {
   "$SHARDPACK_PYTHON" -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'

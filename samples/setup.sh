@@ -1,3 +1,4 @@
+#!/usr/bin/env bash
 # Installs what is missing. Sourced by quickstart.sh and tests/run.sh; `bash samples/setup.sh` does it alone.
 #
 #   Debian packages    with apt-get, as root; otherwise their names are printed

@@ -179,7 +179,7 @@ const shardpack::loader::World& Group::world() const { return impl_->world; }
 void Group::Broadcast(std::vector<at::Tensor> tensors) {
   if (!impl_->group) return;
   for (auto& tensor : tensors) {
-    std::vector<at::Tensor> one = {tensor};
+    std::vector<at::Tensor> one = {tensor.detach()};  // the same memory; a collective knows no gradients
     impl_->group->broadcast(one)->wait();
   }
 }

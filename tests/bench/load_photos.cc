@@ -1,6 +1,6 @@
 // Loads a dataset as a training job would, without the job: batches are taken and dropped.
 //
-//   bench_load_photos DATASET [--transform train --batch 256 --dtype float32 --layout nchw --threads 2 --epochs 1 --warm]
+//   bench_load_photos DATASET [--transform train --batch 256 --dtype float32 --layout nchw --threads 2 --warm]
 //
 // Prints one JSON object an epoch.
 #include <CLI/CLI.hpp>
