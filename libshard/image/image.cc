@@ -7,7 +7,10 @@
 #include "libshard/image/codec.h"
 #include "libshard/image/jpeg.h"
 #include "libshard/image/orient.h"
+#include "libshard/image/other_formats.h"
 #include "libshard/image/png.h"
+#include "libshard/image/pnm.h"
+#include "libshard/image/webp.h"
 #include "shardpack/error.h"
 
 namespace shardpack {
@@ -18,10 +21,36 @@ void ThrowTruncated(const std::string& what) { ThrowBad("truncated: " + what); }
 
 namespace {
 
+bool LooksLikeTiff(std::string_view text) {
+  // The second two are BigTIFF, refused by its name.
+  for (std::string_view start : {"II*\0", "MM\0*", "II+\0", "MM\0+"}) {
+    if (text.starts_with(std::string_view(start.data(), 4))) return true;
+  }
+  return false;
+}
+
+// Two letters are too little to know a BMP by; the size of its second header, of which there are few kinds, helps.
+bool LooksLikeBmp(Bytes bytes) {
+  if (!AsText(bytes).starts_with("BM")) return false;
+  if (!Has(bytes, 14, 4)) return true;
+  std::uint32_t size = U32(bytes, 14, false);
+  return size >= 12 && size <= 124;
+}
+
+bool LooksLikePnm(std::string_view text) {
+  if (text.size() < 3 || text[0] != 'P' || text[1] < '1' || text[1] > '6') return false;
+  return text[2] == ' ' || (text[2] >= '\t' && text[2] <= '\r') || text[2] == '#';
+}
+
 StoredInfo ProbeStored(Bytes bytes, Encoding encoding) {
   switch (encoding) {
     case Encoding::kJpeg: return ProbeJpeg(bytes);
     case Encoding::kPng: return ProbePng(bytes);
+    case Encoding::kWebp: return ProbeWebp(bytes);
+    case Encoding::kBmp: return ProbeBmp(bytes);
+    case Encoding::kGif: return ProbeGif(bytes);
+    case Encoding::kTiff: return ProbeTiff(bytes);
+    case Encoding::kPnm: return ProbePnm(bytes);
     default: ThrowBad("not an image of a known format");
   }
 }
@@ -52,6 +81,11 @@ Encoding DetectEncoding(Bytes bytes) {
   std::string_view text = AsText(bytes);
   if (text.starts_with("\xff\xd8\xff")) return Encoding::kJpeg;
   if (text.starts_with("\x89PNG\r\n\x1a\n")) return Encoding::kPng;
+  if (text.starts_with("RIFF") && text.size() >= 12 && text.substr(8, 4) == "WEBP") return Encoding::kWebp;
+  if (text.starts_with("GIF87a") || text.starts_with("GIF89a")) return Encoding::kGif;
+  if (image::LooksLikeTiff(text)) return Encoding::kTiff;
+  if (image::LooksLikeBmp(bytes)) return Encoding::kBmp;
+  if (image::LooksLikePnm(text)) return Encoding::kPnm;
   return Encoding::kUnknown;
 }
 
@@ -73,7 +107,9 @@ void ImageDecoder::Impl::DecodeStored(Bytes bytes, const StoredInfo& info, std::
   switch (info.encoding) {
     case Encoding::kJpeg: return jpeg.Decode(bytes, info, end_row, pixels);
     case Encoding::kPng: return image::DecodePng(bytes, info, pixels);
-    default: assert(false);
+    case Encoding::kWebp: return image::DecodeWebp(bytes, info, pixels);
+    case Encoding::kPnm: return image::DecodePnm(bytes, info, pixels);
+    default: return image::DecodeOther(bytes, info, pixels);
   }
 }
 

@@ -1,0 +1,78 @@
+#include "libshard/image/other_formats.h"
+
+namespace shardpack::image {
+namespace {
+
+constexpr std::size_t kFileHeaderBytes = 14;
+constexpr std::uint32_t kCoreHeaderBytes = 12;
+constexpr std::uint32_t kRgb = 0, kRle8 = 1, kRle4 = 2, kBitfields = 3, kAlphaBitfields = 6;
+
+struct Header {
+  std::uint32_t pixels_offset, width, height, bits, compression;
+};
+
+Header ReadHeader(Bytes bytes) {
+  if (!Has(bytes, 0, kFileHeaderBytes + kCoreHeaderBytes)) ThrowTruncated("the file ends within its header");
+  std::uint32_t header_bytes = U32(bytes, kFileHeaderBytes, false);
+  if (!Has(bytes, kFileHeaderBytes, header_bytes)) ThrowTruncated("the file ends within its header");
+  Header header;
+  header.pixels_offset = U32(bytes, 10, false);
+  if (header_bytes == kCoreHeaderBytes) {
+    header.width = U16(bytes, 18, false);
+    header.height = U16(bytes, 20, false);
+    header.bits = U16(bytes, 24, false);
+    header.compression = kRgb;
+    return header;
+  }
+  if (header_bytes < 40) ThrowBad("BMP headers of " + std::to_string(header_bytes) + " bytes are not supported");
+  header.width = U32(bytes, 18, false);
+  header.height = U32(bytes, 22, false);
+  if (header.height > INT32_MAX) header.height = 0u - header.height;  // negative: rows from the top
+  if (header.width > INT32_MAX || header.height > INT32_MAX) ThrowBad("corrupt BMP: size out of range");
+  header.bits = U16(bytes, 28, false);
+  header.compression = U32(bytes, 30, false);
+  return header;
+}
+
+void CheckRows(Bytes bytes, const Header& header) {
+  std::uint64_t row_bytes = (std::uint64_t{header.width} * header.bits + 31) / 32 * 4;
+  std::uint64_t available = bytes.size() > header.pixels_offset ? bytes.size() - header.pixels_offset : 0;
+  if (row_bytes != 0 && header.height > available / row_bytes) ThrowTruncated("the BMP ends before its last pixel");
+}
+
+// Walks over run-length codes up to the end of the bitmap.
+void CheckRuns(Bytes bytes, const Header& header) {
+  std::size_t at = header.pixels_offset;
+  for (;;) {
+    if (!Has(bytes, at, 2)) ThrowTruncated("the BMP ends before its end-of-bitmap code");
+    std::uint32_t count = U8(bytes, at), code = U8(bytes, at + 1);
+    at += 2;
+    if (count != 0) continue;
+    if (code == 1) return;
+    if (code == 2) at += 2;
+    if (code > 2) at += ((header.compression == kRle4 ? (code + 1) / 2 : code) + 1) / 2 * 2;
+  }
+}
+
+}  // namespace
+
+StoredInfo ProbeBmp(Bytes bytes) {
+  Header header = ReadHeader(bytes);
+  StoredInfo info;
+  info.encoding = Encoding::kBmp;
+  info.width = header.width;
+  info.height = header.height;
+  info.channels = header.bits == 32 ? 4 : 3;
+  info.bit_depth = 8;
+  switch (header.compression) {
+    case kRgb:
+    case kBitfields:
+    case kAlphaBitfields: CheckRows(bytes, header); break;
+    case kRle8:
+    case kRle4: CheckRuns(bytes, header); break;
+    default: ThrowBad("BMP compression " + std::to_string(header.compression) + " is not supported");
+  }
+  return info;
+}
+
+}  // namespace shardpack::image
