@@ -1,5 +1,6 @@
-// The subcommands of shardpack. Each Add function declares its options on `app` and binds a callback that runs the command and leaves its exit
-// status (tools/common/exit_status.h) in `status`. Callbacks may throw shardpack::Error; RunMain() catches.
+// The subcommands of shardpack. Each Add function declares its options on `app` and binds a callback that runs the
+// command and leaves its exit status (tools/common/exit_status.h) in `status`. Callbacks may throw shardpack::Error;
+// RunMain() catches.
 #pragma once
 
 #include <CLI/CLI.hpp>

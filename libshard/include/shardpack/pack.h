@@ -23,6 +23,7 @@ struct PackProgress {
   std::string_view stage;  // "scanning", "packing", "sealing"
   std::uint64_t inputs_done = 0, inputs_total = 0;
   std::uint64_t bytes_done = 0, bytes_total = 0;
+  std::uint64_t bad_inputs = 0;  // so far
 };
 
 struct PackOptions {
@@ -65,6 +66,12 @@ struct PackResult {
   bool sealed = false;
   bool already_complete = false;  // the same request was sealed before; nothing was touched
   std::uint64_t ignored_files = 0;  // neither candidates nor folders, or hidden
+  // The first few of the bad inputs; all are in the ledger.
+  struct Bad {
+    std::string key, reason;
+  };
+  static constexpr std::size_t kNamedBad = 5;
+  std::vector<Bad> first_bad;
   double seconds = 0;
 };
 

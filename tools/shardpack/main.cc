@@ -1,0 +1,34 @@
+#include "tools/common/run_main.h"
+#include "tools/shardpack/commands.h"
+
+namespace {
+
+constexpr char kFooter[] = R"(Examples:
+  shardpack convert photos/ -o packed          pack a folder with one sub-folder a class
+  shardinfo packed                             what is in it
+  shardpack list packed                        its records
+  shardpack cat packed cats/1.jpg > 1.jpg      one image as it went in
+  shardpack verify packed                      every checksum
+  shardpack extract packed -o photos-again     back to files
+
+Each command explains itself: shardpack convert --help)";
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"Pack image datasets into compressed, checked, indexed shards.", "shardpack"};
+  app.footer(kFooter);
+  app.set_version_flag("--version", "shardpack " SHARDPACK_VERSION);
+  app.require_subcommand(1);
+  int status = 0;
+  using namespace shardpack::tools;
+  AddConvert(app, status);
+  AddVerify(app, status);
+  AddList(app, status);
+  AddCat(app, status);
+  AddExtract(app, status);
+#ifdef SHARDPACK_HAVE_BATCH
+  AddBatch(app, status);
+#endif
+  return RunMain(app, argc, argv, status);
+}

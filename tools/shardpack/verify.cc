@@ -1,0 +1,124 @@
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "libshard/pack/json_text.h"
+#include "shardpack/error.h"
+#include "shardpack/pack.h"
+#include "tools/common/exit_status.h"
+#include "tools/common/human.h"
+#include "tools/common/progress_bar.h"
+#include "tools/common/run_main.h"
+#include "tools/shardpack/commands.h"
+#include "tools/shardpack/convert_options.h"
+
+namespace shardpack::tools {
+namespace {
+
+constexpr std::size_t kShownFaults = 100;
+
+constexpr char kFooter[] =
+    R"(Reads every byte: checksums, digests, padding, the index against the records, the manifest against the shards.
+
+Examples:
+  shardpack verify packed
+  shardpack verify packed --decode                     decode each image as well
+  shardpack verify packed/shard-00000-5f3a9c01.shard   one shard
+
+Exit status: 0 no damage found, 3 damage found.)";
+
+struct Arguments {
+  std::string dataset, progress = "auto";
+  bool decode = false, json = false;
+  int threads = 0;
+};
+
+std::string FaultLine(const VerifyFault& fault) {
+  std::string line = Escaped(fault.shard);
+  if (fault.record) line += ": record " + std::to_string(*fault.record);
+  if (fault.key) line += " (" + Escaped(*fault.key) + ")";
+  if (fault.record || fault.offset > 0) line += " at byte " + std::to_string(fault.offset);
+  return line + ": " + fault.message;
+}
+
+nlohmann::ordered_json FaultJson(const VerifyFault& fault) {
+  nlohmann::ordered_json out;
+  PutBytes(out, "shard", fault.shard);
+  out["record"] = fault.record ? nlohmann::ordered_json(*fault.record) : nlohmann::ordered_json(nullptr);
+  if (fault.key) {
+    PutBytes(out, "key", *fault.key);
+  } else {
+    out["key"] = nullptr;
+  }
+  out["offset"] = fault.offset;
+  out["kind"] = fault.kind;
+  out["message"] = Escaped(fault.message);
+  return out;
+}
+
+void PrintJson(const VerifyResult& result) {
+  nlohmann::ordered_json out;
+  out["records"] = result.records;
+  out["bytes"] = result.bytes;
+  out["ok"] = result.faults.empty();
+  out["faults"] = nlohmann::ordered_json::array();
+  for (const VerifyFault& fault : result.faults) out["faults"].push_back(FaultJson(fault));
+  WriteOut(out.dump() + "\n");
+}
+
+void PrintResult(const VerifyResult& result, double seconds) {
+  std::string text;
+  for (std::size_t f = 0; f < result.faults.size() && f < kShownFaults; ++f) text += FaultLine(result.faults[f]) + "\n";
+  if (result.faults.size() > kShownFaults)
+    text += "... and " + HumanCount(result.faults.size() - kShownFaults) + " more (--json lists all)\n";
+  text += Counted(result.records, "record") + ", " + HumanBytes(result.bytes) + ": ";
+  text += result.faults.empty() ? "no damage found" : Counted(result.faults.size(), "fault") + " found";
+  char rate[64];
+  std::snprintf(rate, sizeof rate, " (%s, %.0f MB/s)\n", HumanSeconds(seconds).c_str(),
+                seconds > 0 ? static_cast<double>(result.bytes) / seconds / 1e6 : 0.0);
+  WriteOut(text + rate);
+}
+
+int RunVerify(const Arguments& arguments) {
+  ProgressBar bar(ParseProgressStyle(arguments.progress));
+  VerifyOptions options;
+  options.decode = arguments.decode;
+  options.limits.max_pixels = ~std::uint64_t{0} >> 8;  // what was packed under a higher limit is no damage
+  options.threads = arguments.threads;
+  options.progress = [&](const PackProgress& progress) { bar.Show(progress); };
+  options.stop = &Stopped();
+  CatchSignals();
+  const auto start = std::chrono::steady_clock::now();
+  const VerifyResult result = Verify(arguments.dataset, options);
+  bar.Clear();
+  if (arguments.json) {
+    PrintJson(result);
+  } else {
+    PrintResult(result, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  return result.faults.empty() ? kDone : kDamage;
+}
+
+}  // namespace
+
+void AddVerify(CLI::App& app, int& status) {
+  CLI::App* command = app.add_subcommand("verify", "Check every byte of a dataset or shard");
+  const auto arguments = std::make_shared<Arguments>();
+  command->footer(kFooter);
+  command->add_option("DATASET", arguments->dataset, "A dataset's folder, or one shard")->required();
+  command->add_flag("--decode", arguments->decode, "Decode each image as well");
+  command->add_option("--threads", arguments->threads, "Threads; else all that this process may use")
+      ->check(CLI::Range(1, 4096))
+      ->type_name("N");
+  command
+      ->add_option("--progress", arguments->progress,
+                   "A bar on a terminal and lines elsewhere (auto), lines (plain), nothing (none)")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"auto", "plain", "none"}))
+      ->type_name("auto|plain|none");
+  command->add_flag("--json", arguments->json, "The result as one line of JSON");
+  command->callback([arguments, &status] { status = RunVerify(*arguments); });
+}
+
+}  // namespace shardpack::tools
