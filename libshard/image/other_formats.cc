@@ -108,6 +108,7 @@ void DecodeGif(Bytes bytes, const StoredInfo& info, std::uint8_t* pixels) {
 
 void DecodeOther(Bytes bytes, const StoredInfo& info, std::uint8_t* pixels) {
   if (info.encoding == Encoding::kGif) return DecodeGif(bytes, info, pixels);
+  if (info.encoding == Encoding::kBmp && IsPackedBmp(bytes)) return DecodePackedBmp(bytes, info, pixels);
   const char* format = FormatName(info.encoding);
   MagickImage image = Read(bytes, format);
   CheckSameSize(image, format, info.width, info.height);

@@ -14,6 +14,10 @@ StoredInfo ProbeBmp(Bytes bytes);
 StoredInfo ProbeGif(Bytes bytes);   // width and height of the canvas
 StoredInfo ProbeTiff(Bytes bytes);  // of the first page
 
+// BMPs of 16 bits a pixel: GraphicsMagick leaves their white at 247.
+bool IsPackedBmp(Bytes bytes);
+void DecodePackedBmp(Bytes bytes, const StoredInfo& info, std::uint8_t* pixels);  // after ProbeBmp()
+
 // What surrounds the first frame of a GIF: its place on the canvas and the colour of the canvas there.
 struct GifFrame {
   std::uint32_t x = 0, y = 0, width = 0, height = 0;

@@ -1,3 +1,5 @@
+#include <bit>
+
 #include "libshard/image/other_formats.h"
 
 namespace shardpack::image {
@@ -7,8 +9,13 @@ constexpr std::size_t kFileHeaderBytes = 14;
 constexpr std::uint32_t kCoreHeaderBytes = 12;
 constexpr std::uint32_t kRgb = 0, kRle8 = 1, kRle4 = 2, kBitfields = 3, kAlphaBitfields = 6;
 
+constexpr std::size_t kMasksOffset = 54;  // of three channel masks, in the header or behind it
+
 struct Header {
   std::uint32_t pixels_offset, width, height, bits, compression;
+  bool from_top;
+
+  std::uint64_t RowBytes() const { return (std::uint64_t{width} * bits + 31) / 32 * 4; }
 };
 
 Header ReadHeader(Bytes bytes) {
@@ -22,12 +29,14 @@ Header ReadHeader(Bytes bytes) {
     header.height = U16(bytes, 20, false);
     header.bits = U16(bytes, 24, false);
     header.compression = kRgb;
+    header.from_top = false;
     return header;
   }
   if (header_bytes < 40) ThrowBad("BMP headers of " + std::to_string(header_bytes) + " bytes are not supported");
   header.width = U32(bytes, 18, false);
   header.height = U32(bytes, 22, false);
-  if (header.height > INT32_MAX) header.height = 0u - header.height;  // negative: rows from the top
+  header.from_top = header.height > INT32_MAX;  // a negative number
+  if (header.from_top) header.height = 0u - header.height;
   if (header.width > INT32_MAX || header.height > INT32_MAX) ThrowBad("corrupt BMP: size out of range");
   header.bits = U16(bytes, 28, false);
   header.compression = U32(bytes, 30, false);
@@ -35,7 +44,7 @@ Header ReadHeader(Bytes bytes) {
 }
 
 void CheckRows(Bytes bytes, const Header& header) {
-  std::uint64_t row_bytes = (std::uint64_t{header.width} * header.bits + 31) / 32 * 4;
+  std::uint64_t row_bytes = header.RowBytes();
   std::uint64_t available = bytes.size() > header.pixels_offset ? bytes.size() - header.pixels_offset : 0;
   if (row_bytes != 0 && header.height > available / row_bytes) ThrowTruncated("the BMP ends before its last pixel");
 }
@@ -54,7 +63,44 @@ void CheckRuns(Bytes bytes, const Header& header) {
   }
 }
 
+// A channel of a packed pixel, scaled to 8 bits.
+class Channel {
+ public:
+  explicit Channel(std::uint32_t mask) : shift_(std::countr_zero(mask)), maximum_(mask == 0 ? 0 : mask >> shift_) {}
+  std::uint8_t Of(std::uint32_t pixel) const {
+    return maximum_ == 0 ? 0 : static_cast<std::uint8_t>((pixel >> shift_ & maximum_) * 255 / maximum_);
+  }
+
+ private:
+  int shift_;
+  std::uint32_t maximum_;
+};
+
 }  // namespace
+
+bool IsPackedBmp(Bytes bytes) {
+  Header header = ReadHeader(bytes);
+  return header.bits == 16 && (header.compression == kRgb || header.compression == kBitfields);
+}
+
+void DecodePackedBmp(Bytes bytes, const StoredInfo& info, std::uint8_t* pixels) {
+  Header header = ReadHeader(bytes);
+  bool masked = header.compression == kBitfields;
+  if (masked && !Has(bytes, kMasksOffset, 12)) ThrowTruncated("the file ends within its header");
+  auto mask = [&](std::size_t i, std::uint32_t usual) {
+    return masked ? U32(bytes, kMasksOffset + 4 * i, false) & 0xffff : usual;
+  };
+  Channel red(mask(0, 0x7C00)), green(mask(1, 0x03E0)), blue(mask(2, 0x001F));
+  for (std::uint32_t y = 0; y < info.height; ++y) {
+    std::size_t at = header.pixels_offset + header.RowBytes() * (header.from_top ? y : info.height - 1 - y);
+    for (std::uint32_t x = 0; x < info.width; ++x, at += 2, pixels += 3) {
+      std::uint32_t pixel = U16(bytes, at, false);
+      pixels[0] = red.Of(pixel);
+      pixels[1] = green.Of(pixel);
+      pixels[2] = blue.Of(pixel);
+    }
+  }
+}
 
 StoredInfo ProbeBmp(Bytes bytes) {
   Header header = ReadHeader(bytes);
