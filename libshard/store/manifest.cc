@@ -70,7 +70,7 @@ Manifest Manifest::Load(const std::filesystem::path& folder) {
 
 void Manifest::Commit(const std::filesystem::path& folder) const {
   // Beside its final place, for a rename must not cross file systems; hidden, and overwritten by the next attempt.
-  const std::filesystem::path unfinished = folder / ("." + std::string(kManifestName) + ".partial");
+  const std::filesystem::path unfinished = folder / (std::string(".").append(kManifestName) + ".partial");
   try {
     WriteSynced(unfinished, ToJson());
   } catch (...) {

@@ -58,7 +58,11 @@ std::string CodecText(const std::pair<const std::string, CodecCount>& codec) {
 }
 
 std::string HistogramText(const Histogram& histogram) {
-  return Join(histogram, "[", "]", "", [](const auto& bar) { return "[" + std::to_string(bar.first) + ", " + std::to_string(bar.second) + "]"; });
+  return Join(histogram, "[", "]", "", [](const auto& bar) {
+    std::string pair = "[";
+    pair += std::to_string(bar.first) + ", " + std::to_string(bar.second) + "]";
+    return pair;
+  });
 }
 
 // ---- Reading

@@ -9,6 +9,15 @@
 using namespace shardpack;
 using namespace shardpack::test;
 
+namespace {
+
+std::string NumberedKey(std::size_t i) {
+  std::string key("k");
+  return key.append(std::to_string(i));
+}
+
+}  // namespace
+
 TEST_CASE("every field of every record reads back as it was written", "[shard]") {
   const TempFolder folder;
   const ShardBuilder built = EverySection();
@@ -79,7 +88,7 @@ TEST_CASE("records of every small size lie aligned and read back", "[shard]") {
 TEST_CASE("records larger than the write buffer go through whole", "[shard]") {
   const TempFolder folder;
   ShardBuilder built;
-  for (const std::size_t size : {3000000, 5, 1048576, 1048575, 1}) built.Add({"k" + std::to_string(size), 0, Noise(size, size)});
+  for (const std::size_t size : {3000000, 5, 1048576, 1048575, 1}) built.Add({NumberedKey(size), 0, Noise(size, size)});
   const ShardSummary summary = built.Write(folder / "a.shard");
   CHECK(summary.file_digest == Xxh3_128(ReadFile(folder / "a.shard")));
   const ShardReader shard = ShardReader::Open(folder / "a.shard");
@@ -105,7 +114,7 @@ TEST_CASE("classmates are the records of a label in ascending order", "[shard]")
   const TempFolder folder;
   ShardBuilder built;
   const std::vector<std::int64_t> labels = {3, -9, 3, INT64_MAX, INT64_MIN, 3, -9, 0};
-  for (std::size_t i = 0; i < labels.size(); ++i) built.Add({"k" + std::to_string(i), labels[i], Noise(2, i)});
+  for (std::size_t i = 0; i < labels.size(); ++i) built.Add({NumberedKey(i), labels[i], Noise(2, i)});
   built.Write(folder / "a.shard");
   const ShardReader shard = ShardReader::Open(folder / "a.shard");
   CHECK(shard.NumClassmates(3) == 3);
@@ -156,7 +165,7 @@ TEST_CASE("an index of several blocks reads as one of a single block", "[shard]"
 TEST_CASE("a record has the metadata it was given where others before and after have none", "[shard]") {
   const TempFolder folder;
   ShardBuilder built;
-  for (int i = 0; i < 9; ++i) built.Add({"k" + std::to_string(i), 0, Noise(1, i)});
+  for (int i = 0; i < 9; ++i) built.Add({NumberedKey(i), 0, Noise(1, i)});
   built.Add({"with", 0, Noise(1, 0), Codec::kStored, Encoding::kPng, 1, 1, 3, 8, 1, R"({"x":"y"})", {}});
   built.Add({"without", 0, Noise(1, 0)});
   built.Write(folder / "a.shard");

@@ -104,6 +104,11 @@ ShardBuilder EverySection() {
   return shard;
 }
 
+const std::vector<std::byte>& EverySectionBytes() {
+  static const std::vector<std::byte> bytes = EverySection().Build();
+  return bytes;
+}
+
 Manifest WriteDataset(const std::filesystem::path& folder, const std::vector<ShardBuilder>& shards) {
   std::filesystem::create_directories(folder);
   Manifest manifest;
@@ -190,6 +195,7 @@ const std::vector<std::byte>& BentShard::Reseal() {
     const std::uint64_t entry = table + i * kEntryBytes;
     const std::uint64_t offset = Get64(entry + 8), size = Get64(entry + 16), step = Get64(entry + 24);
     for (std::uint64_t k = 0; k < Get32(entry + 32) && block < num_blocks && step != 0; ++k, ++block) {
+      if (blocks > footer || block * 8 + 8 > footer - blocks) continue;
       Set64(blocks + block * 8, hash(offset + k * step, std::min(step, size - std::min(size, k * step))));
     }
   }

@@ -62,6 +62,7 @@ class ShardBuilder {
 
 // Two records a class, all codecs, metadata, side data, a dictionary and class names: every section there is.
 ShardBuilder EverySection();
+const std::vector<std::byte>& EverySectionBytes();  // built once: each build waits for the disk
 
 // Writes a dataset of `shards` into `folder`, with the manifest that fits. Class names are those of the first shard.
 Manifest WriteDataset(const std::filesystem::path& folder, const std::vector<ShardBuilder>& shards);
