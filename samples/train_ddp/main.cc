@@ -1,4 +1,6 @@
 // A complete distributed training program in C++: see --help.
+#include <c10/util/Logging.h>
+
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -21,12 +23,16 @@ namespace {
   std::_Exit(1);
 }
 
+// LibTorch logs each lost peer with a stack of its own calls; our one line says what matters.
+void QuietLibTorch() {
+  if (std::getenv("TORCH_CPP_LOG_LEVEL") == nullptr) FLAGS_caffe2_log_level = 3;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // a peer that died is an error, not a signal
-  // LibTorch writes warnings of its own for each lost peer; the one line below says what matters.
-  setenv("TORCH_CPP_LOG_LEVEL", "FATAL", 0);
+  QuietLibTorch();
   std::string who = "train_ddp: ";
   try {
     int status = 0;

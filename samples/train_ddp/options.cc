@@ -1,7 +1,7 @@
 #include "samples/train_ddp/options.h"
 
 #include <CLI/CLI.hpp>
-#include <sstream>
+#include <string>
 
 namespace train_ddp {
 namespace {
@@ -85,6 +85,7 @@ void Describe(CLI::App& app, Options& o) {
   app.add_flag("--json", o.json, "One JSON object an epoch on stdout");
   app.add_flag("--loader-only", o.loader_only, "Load each epoch's batches and train nothing");
   app.footer(kFooter);
+  app.failure_message([](const CLI::App*, const CLI::Error& error) { return std::string("train_ddp: ") + error.what() + " (see --help)\n"; });
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include <cstring>
 #include <exception>
+#include <future>
 #include <stdexcept>
 #include <thread>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
@@ -35,14 +36,32 @@ c10::intrusive_ptr<c10d::Store> ConnectStore(const Rendezvous& rendezvous, Milli
   options.isServer = rendezvous.world.rank == 0 && !rendezvous.agent_owns_store;
   options.waitWorkers = false;
   options.timeout = timeout;
-  try {
-    auto store = c10::make_intrusive<c10d::TCPStore>(rendezvous.address, options);
-    return c10::make_intrusive<c10d::PrefixStore>(rendezvous.prefix, std::move(store));
-  } catch (const std::exception& error) {
-    const std::string reason = FirstLine(error.what());
-    if (options.isServer) throw std::runtime_error("cannot serve the ranks at " + Endpoint(rendezvous) + ": " + reason);
-    throw std::runtime_error("rank 0 did not answer at " + Endpoint(rendezvous) + ": " + reason);
+  // In a thread of its own: the client waits without end where another program listens at the port, and twice its timeout where a
+  // name is unknown. A thread left behind ends with the process.
+  std::packaged_task<c10::intrusive_ptr<c10d::Store>()> connect(
+      [address = rendezvous.address, options] { return c10::make_intrusive<c10d::TCPStore>(address, options); });
+  auto connected = connect.get_future();
+  std::thread(std::move(connect)).detach();
+  const std::string nobody = "rank 0 did not answer at " + Endpoint(rendezvous);
+  if (connected.wait_for(timeout + Milliseconds(500)) != std::future_status::ready) {
+    throw std::runtime_error(nobody + " within " + std::to_string(timeout.count() / 1000) + " s");
   }
+  try {
+    return c10::make_intrusive<c10d::PrefixStore>(rendezvous.prefix, connected.get());
+  } catch (const std::exception& error) {
+    if (!options.isServer) throw std::runtime_error(nobody + ": " + FirstLine(error.what()));
+    throw std::runtime_error("cannot serve the ranks at " + Endpoint(rendezvous) + ": " + FirstLine(error.what()));
+  }
+}
+
+constexpr char kFailedKey[] = "failed";
+
+// What Gloo, NCCL and the store throw when a peer is gone or silent.
+bool IsCommunication(std::string_view message) {
+  for (const std::string_view word : {"gloo", "Gloo", "NCCL", "nccl", "TCPStore", "socket", "Connection", "Timed out", "Broken pipe"}) {
+    if (message.find(word) != std::string_view::npos) return true;
+  }
+  return false;
 }
 
 std::string ReadyKey(std::uint32_t rank) { return "ready/" + std::to_string(rank); }
@@ -50,7 +69,7 @@ std::string ReadyKey(std::uint32_t rank) { return "ready/" + std::to_string(rank
 // The serving rank must outlive the others' reading of its message; they count themselves off.
 void LingerForReaders(c10d::Store& store, const Rendezvous& rendezvous) {
   if (rendezvous.world.rank != 0 || rendezvous.agent_owns_store) return;
-  for (int i = 0; i < 100; ++i) {
+  for (int i = 0; i < 40; ++i) {
     if (store.add("read", 0) + 1 >= static_cast<std::int64_t>(rendezvous.world.size)) return;
     std::this_thread::sleep_for(Milliseconds(50));
   }
@@ -77,8 +96,10 @@ void MeetAll(c10d::Store& store, const Rendezvous& rendezvous, Milliseconds time
       const std::string said = store.get_to_str(ReadyKey(rank));
       if (said.front() == '-') failure = "rank " + std::to_string(rank) + " failed: " + said.substr(1);
     } catch (const std::exception& error) {
-      failure = "rank " + std::to_string(rank) + " of " + std::to_string(world.size) + " did not come within " +
-                std::to_string(timeout.count() / 1000) + " s: " + FirstLine(error.what());
+      failure = std::chrono::steady_clock::now() < deadline
+                    ? "lost rank 0, which serves the others: " + FirstLine(error.what())
+                    : "rank " + std::to_string(rank) + " of " + std::to_string(world.size) + " did not come within " +
+                          std::to_string(timeout.count() / 1000) + " s";
     }
   }
   if (!own && failure.empty()) return;
@@ -146,6 +167,16 @@ struct Group::Impl {
   c10::intrusive_ptr<c10d::Store> store;
   c10::intrusive_ptr<c10d::ProcessGroup> group;
 
+  // What a rank that failed by itself left in the store; empty where it died without a word.
+  std::string FailureOfPeer() const {
+    try {
+      store->wait({kFailedKey}, Milliseconds(1000));
+      return store->get_to_str(kFailedKey);
+    } catch (const std::exception&) {
+      return "";
+    }
+  }
+
   at::Tensor ToGroup(at::Tensor tensor) const { return on_device ? tensor.cuda() : tensor; }
 };
 
@@ -179,8 +210,10 @@ const shardpack::loader::World& Group::world() const { return impl_->world; }
 void Group::Broadcast(std::vector<at::Tensor> tensors) {
   if (!impl_->group) return;
   for (auto& tensor : tensors) {
-    std::vector<at::Tensor> one = {tensor.detach()};  // the same memory; a collective knows no gradients
+    at::Tensor own = tensor.detach();  // the same memory; a collective knows no gradients
+    std::vector<at::Tensor> one = {own.contiguous()};  // a copy where it is channels-last, which Gloo refuses
     impl_->group->broadcast(one)->wait();
+    if (!one[0].is_same(own)) own.copy_(one[0]);
   }
 }
 
@@ -190,6 +223,23 @@ std::vector<double> Group::Sum(std::vector<double> values) {
   impl_->group->allreduce(one)->wait();
   const at::Tensor sums = one[0].cpu();
   return {sums.data_ptr<double>(), sums.data_ptr<double>() + sums.numel()};
+}
+
+void Group::Fail(const std::exception& error) {
+  const std::string message = FirstLine(error.what());
+  if (!impl_->group) throw std::runtime_error(message);
+  if (IsCommunication(error.what())) {
+    const std::string culprit = impl_->FailureOfPeer();
+    throw std::runtime_error(culprit.empty() ? "lost another rank: " + message : culprit);
+  }
+  try {
+    impl_->store->set(kFailedKey, "rank " + std::to_string(impl_->world.rank) + " failed: " + message);
+  } catch (const std::exception&) {  // the store went with its rank: there is nobody to tell
+  }
+  // Peers learn of it when the connections close, and must still find the store. Closing may wait for a peer: not here.
+  std::thread([group = std::move(impl_->group)]() mutable { group.reset(); }).detach();
+  std::this_thread::sleep_for(Milliseconds(impl_->world.rank == 0 ? 1500 : 300));
+  throw std::runtime_error(message);
 }
 
 void Group::Barrier() { Sum({0.0}); }

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <span>
@@ -40,6 +41,10 @@ class Group {
   std::vector<std::uint64_t> Gather(std::uint64_t value);
   // Throws on every rank, showing the two values, where rank r's differs from rank 0's: "data set: rank 0 has ..., rank 1 has ...".
   void RequireEqual(const std::string& what, std::uint64_t value);
+
+  // Called by a rank that cannot go on, instead of any other call: lets the peers know, or finds out which of them failed, and throws the
+  // words to end with. Not collective.
+  [[noreturn]] void Fail(const std::exception& error);
 
   // Averages the gradients of `parameters` over the ranks while backward runs, in buckets. Null in a group of one.
   std::unique_ptr<c10d::Reducer> MakeReducer(const std::vector<at::Tensor>& parameters);

@@ -64,6 +64,7 @@ class Trainer {
   void Run();
 
  private:
+  void RunEpochs();
   void OpenData(const loader::World& world);
   void CheckAgreement();
   void BuildModel();
@@ -170,6 +171,14 @@ void Trainer::PrintHeading() const {
 }
 
 void Trainer::Run() {
+  try {
+    RunEpochs();
+  } catch (const std::exception& error) {
+    group_->Fail(error);
+  }
+}
+
+void Trainer::RunEpochs() {
   CheckAgreement();
   const bool speaks = world_.rank == 0;
   if (speaks && !options_.json) PrintHeading();
