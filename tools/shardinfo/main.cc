@@ -1,0 +1,95 @@
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "libshard/pack/json_text.h"
+#include "libshard/store/text.h"
+#include "shardpack/error.h"
+#include "tools/common/exit_status.h"
+#include "tools/common/run_main.h"
+#include "tools/shardinfo/describe.h"
+#include "tools/shardinfo/report.h"
+
+namespace {
+
+using namespace shardpack;
+using namespace shardpack::tools;
+
+constexpr char kFooter[] = R"(Examples:
+  shardinfo packed                         what is in it
+  shardinfo packed --classes --histograms  with every class, and how widths and heights spread
+  shardinfo packed --json | jq .records
+  shardinfo packed/shard-00000-5f3a9c01.shard --layout --records 5)";
+
+struct Arguments {
+  std::string path;
+  bool json = false;
+  ReportOptions report;
+};
+
+nlohmann::ordered_json SpreadJson(const Histogram& histogram) {
+  const Spread spread = SpreadOf(histogram);
+  return {{"min", spread.min}, {"median", spread.median}, {"max", spread.max}};
+}
+
+// A list keeps its places: what is not UTF-8 is an object with its hexadecimal digits, as in the manifest.
+nlohmann::ordered_json TextOrHex(const std::string& bytes) {
+  return IsUtf8(bytes) ? nlohmann::ordered_json(bytes) : nlohmann::ordered_json{{"hex", ToHex(bytes)}};
+}
+
+std::string Json(const Description& description) {
+  const Manifest& m = description.manifest;
+  nlohmann::ordered_json out;
+  out["name"] = m.name.empty() ? nlohmann::ordered_json(nullptr) : TextOrHex(m.name);
+  out["format"] = m.format;
+  out["format_version"] = m.format_version;
+  out["records"] = m.records;
+  out["bytes"] = m.bytes_out;
+  out["bytes_in"] = m.bytes_in;
+  out["bad_inputs"] = m.bad_inputs;
+  out["classes"] = nlohmann::ordered_json::array();
+  for (const std::string& name : m.classes) out["classes"].push_back(TextOrHex(name));
+  out["class_records"] = description.class_records;
+  out["shards"] = nlohmann::ordered_json::array();
+  for (const ShardEntry& shard : m.shards) {
+    out["shards"].push_back({{"file", TextOrHex(shard.file)},
+                             {"records", shard.records},
+                             {"bytes", shard.bytes},
+                             {"digest", shard.digest.Hex()}});
+  }
+  out["encodings"] = m.encodings;
+  out["codecs"] = nlohmann::ordered_json::object();
+  for (const auto& [name, count] : m.codecs) {
+    out["codecs"][name] = {
+        {"records", count.records}, {"raw_bytes", count.raw_bytes}, {"stored_bytes", count.stored_bytes}};
+  }
+  out["width"] = SpreadJson(m.widths);
+  out["height"] = SpreadJson(m.heights);
+  out["options"] = m.options;
+  out["creator"] = m.creator;
+  out["dataset_digest"] = m.dataset_digest.Hex();
+  return out.dump() + "\n";
+}
+
+void Run(const Arguments& arguments) {
+  const Dataset dataset = Dataset::Open(arguments.path);
+  const Description description = Describe(arguments.path, dataset);
+  WriteOut(arguments.json ? Json(description) : Report(dataset, description, arguments.report));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"Say what is in a dataset or shard.", "shardinfo"};
+  Arguments arguments;
+  app.footer(kFooter);
+  app.set_version_flag("--version", "shardinfo " SHARDPACK_VERSION);
+  app.add_option("DATASET", arguments.path, "A dataset's folder, or one shard")->required()->type_name("DATASET|SHARD");
+  app.add_flag("--json", arguments.json, "Everything as one line of JSON");
+  app.add_flag("--classes", arguments.report.classes, "Every class with its number of records");
+  app.add_flag("--histograms", arguments.report.histograms, "How widths and heights spread");
+  app.add_option("--records", arguments.report.records, "The first N records")->type_name("N");
+  app.add_flag("--layout", arguments.report.layout, "Where the sections of each shard lie");
+  int status = kDone;
+  app.callback([&] { Run(arguments); });
+  return RunMain(app, argc, argv, status);
+}
