@@ -113,10 +113,15 @@ StoredInfo ProbeBmp(Bytes bytes) {
   switch (header.compression) {
     case kRgb:
     case kBitfields:
-    case kAlphaBitfields: CheckRows(bytes, header); break;
+    case kAlphaBitfields:
+      CheckRows(bytes, header);
+      break;
     case kRle8:
-    case kRle4: CheckRuns(bytes, header); break;
-    default: ThrowBad("BMP compression " + std::to_string(header.compression) + " is not supported");
+    case kRle4:
+      CheckRuns(bytes, header);
+      break;
+    default:
+      ThrowBad("BMP compression " + std::to_string(header.compression) + " is not supported");
   }
   return info;
 }

@@ -14,9 +14,13 @@ namespace shardpack::image {
 [[noreturn]] void ThrowBad(const std::string& reason);
 [[noreturn]] void ThrowTruncated(const std::string& what);  // "truncated: " + what
 
-// A codec's own header reading gives the picture as stored: `width` and `height` are those before `orientation` is
-// applied. image.cc checks limits and turns them.
-using StoredInfo = ImageInfo;
+// What a codec's own header reading gives: the picture as stored, `width` and `height` being those before `orientation`
+// is applied. image.cc checks limits and turns them.
+struct StoredInfo : ImageInfo {
+  // A file of this size has so many bytes at least: checked before memory is taken for the pixels that a few bytes
+  // promise.
+  std::uint64_t fewest_bytes = 0;
+};
 
 // Reads of big- and little-endian numbers. Precondition: the bytes are there; Has() says so.
 inline bool Has(Bytes bytes, std::size_t at, std::size_t count) {

@@ -5,8 +5,8 @@
 
 namespace shardpack::image {
 
-// `block` is a TIFF structure, with or without "Exif\0\0" before it. 1 where there is no orientation, where it is not 1..8,
-// or where the block is damaged: metadata never makes a picture bad.
+// `block` is a TIFF structure, with or without "Exif\0\0" before it. 1 where there is no orientation, where it is
+// not 1..8, or where the block is damaged: metadata never makes a picture bad.
 Orientation ExifOrientation(Bytes block);
 
 }  // namespace shardpack::image

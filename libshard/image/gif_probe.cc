@@ -53,11 +53,18 @@ class GifReader {
 
   bool ReadBlock() {
     switch (Next()) {
-      case kTrailer: return false;
-      case kExtension: ReadExtension(); return true;
-      case kImage: ReadImage(); return true;
-      case 0: return true;  // a stray terminator, which some writers leave
-      default: ThrowBad("corrupt GIF: an unknown block");
+      case kTrailer:
+        return false;
+      case kExtension:
+        ReadExtension();
+        return true;
+      case kImage:
+        ReadImage();
+        return true;
+      case 0:
+        return true;  // a stray terminator, which some writers leave
+      default:
+        ThrowBad("corrupt GIF: an unknown block");
     }
   }
 

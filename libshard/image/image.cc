@@ -44,23 +44,32 @@ bool LooksLikePnm(std::string_view text) {
 
 StoredInfo ProbeStored(Bytes bytes, Encoding encoding) {
   switch (encoding) {
-    case Encoding::kJpeg: return ProbeJpeg(bytes);
-    case Encoding::kPng: return ProbePng(bytes);
-    case Encoding::kWebp: return ProbeWebp(bytes);
-    case Encoding::kBmp: return ProbeBmp(bytes);
-    case Encoding::kGif: return ProbeGif(bytes);
-    case Encoding::kTiff: return ProbeTiff(bytes);
-    case Encoding::kPnm: return ProbePnm(bytes);
-    default: ThrowBad("not an image of a known format");
+    case Encoding::kJpeg:
+      return ProbeJpeg(bytes);
+    case Encoding::kPng:
+      return ProbePng(bytes);
+    case Encoding::kWebp:
+      return ProbeWebp(bytes);
+    case Encoding::kBmp:
+      return ProbeBmp(bytes);
+    case Encoding::kGif:
+      return ProbeGif(bytes);
+    case Encoding::kTiff:
+      return ProbeTiff(bytes);
+    case Encoding::kPnm:
+      return ProbePnm(bytes);
+    default:
+      ThrowBad("not an image of a known format");
   }
 }
 
+std::string SizeText(const StoredInfo& info) { return std::to_string(info.width) + "x" + std::to_string(info.height); }
+
 void CheckSize(const StoredInfo& info, const ImageLimits& limits) {
-  std::string size = std::to_string(info.width) + "x" + std::to_string(info.height);
-  if (info.width == 0 || info.height == 0) ThrowBad("a picture of " + size + " pixels");
+  if (info.width == 0 || info.height == 0) ThrowBad("a picture of " + SizeText(info) + " pixels");
   std::uint64_t pixels = std::uint64_t{info.width} * info.height;
   if (pixels > limits.max_pixels) {
-    ThrowBad(size + " = " + std::to_string(pixels) + " pixels are over the limit of " +
+    ThrowBad(SizeText(info) + " = " + std::to_string(pixels) + " pixels are over the limit of " +
              std::to_string(limits.max_pixels) + " (see --max-pixels)");
   }
 }
@@ -69,6 +78,9 @@ StoredInfo CheckedStored(Bytes bytes, const ImageLimits& limits) {
   if (bytes.empty()) ThrowBad("empty file (0 bytes)");
   StoredInfo info = ProbeStored(bytes, DetectEncoding(bytes));
   CheckSize(info, limits);
+  if (info.fewest_bytes > bytes.size()) {
+    ThrowTruncated(std::to_string(bytes.size()) + " bytes cannot hold " + SizeText(info) + " pixels");
+  }
   return info;
 }
 
@@ -103,13 +115,19 @@ struct ImageDecoder::Impl {
   void DecodeStored(Bytes bytes, const StoredInfo& info, std::uint32_t end_row, std::uint8_t* pixels);
 };
 
-void ImageDecoder::Impl::DecodeStored(Bytes bytes, const StoredInfo& info, std::uint32_t end_row, std::uint8_t* pixels) {
+void ImageDecoder::Impl::DecodeStored(Bytes bytes, const StoredInfo& info, std::uint32_t end_row,
+                                      std::uint8_t* pixels) {
   switch (info.encoding) {
-    case Encoding::kJpeg: return jpeg.Decode(bytes, info, end_row, pixels);
-    case Encoding::kPng: return image::DecodePng(bytes, info, pixels);
-    case Encoding::kWebp: return image::DecodeWebp(bytes, info, pixels);
-    case Encoding::kPnm: return image::DecodePnm(bytes, info, pixels);
-    default: return image::DecodeOther(bytes, info, pixels);
+    case Encoding::kJpeg:
+      return jpeg.Decode(bytes, info, end_row, pixels);
+    case Encoding::kPng:
+      return image::DecodePng(bytes, info, pixels);
+    case Encoding::kWebp:
+      return image::DecodeWebp(bytes, info, pixels);
+    case Encoding::kPnm:
+      return image::DecodePnm(bytes, info, pixels);
+    default:
+      return image::DecodeOther(bytes, info, pixels);
   }
 }
 
@@ -130,12 +148,11 @@ void ImageDecoder::DecodeRows(Bytes bytes, std::uint32_t first_row, std::uint32_
   out.width = swaps ? info.height : info.width;
   out.height = swaps ? info.width : info.height;
   out.pixels.resize(size);
-  if (info.orientation == 1) {
-    impl_->DecodeStored(bytes, info, std::min(end_row, info.height), out.pixels.data());
-    return;
-  }
+  bool same_rows = info.orientation <= 2;  // upright, or mirrored left to right
+  std::uint32_t stored_end = same_rows ? std::min(end_row, info.height) : info.height;
+  if (info.orientation == 1) return impl_->DecodeStored(bytes, info, stored_end, out.pixels.data());
   impl_->stored.resize(size);
-  impl_->DecodeStored(bytes, info, info.height, impl_->stored.data());
+  impl_->DecodeStored(bytes, info, stored_end, impl_->stored.data());
   image::Orient(impl_->stored.data(), info.width, info.height, info.orientation, out.pixels.data());
 }
 

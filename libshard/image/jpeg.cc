@@ -17,7 +17,8 @@ namespace shardpack::image {
 namespace {
 
 // A hostile progressive file can hold thousands of scans of a few bytes that each cost a pass over the whole picture.
-// libjpeg itself writes 10; the most that spectral selection and successive approximation give any use for is below this.
+// libjpeg itself writes 10; the most that spectral selection and successive approximation give any use for is below
+// this.
 constexpr int kMaxScans = 500;
 constexpr int kRowsAtOnce = 8;
 
@@ -41,8 +42,10 @@ bool IsHarmless(int warning) {
     case JWRN_EXTRANEOUS_DATA:  // stray bytes before a marker
     case JWRN_JFIF_MAJOR:
     case JWRN_NOT_SEQUENTIAL:  // the spectral numbers of a sequential scan, which nobody needs
-    case JWRN_BOGUS_ICC: return true;
-    default: return false;
+    case JWRN_BOGUS_ICC:
+      return true;
+    default:
+      return false;
   }
 }
 

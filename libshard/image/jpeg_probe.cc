@@ -8,9 +8,26 @@ constexpr std::uint32_t kMaxDimension = 65500;  // libjpeg's own
 
 enum Marker : std::uint8_t {
   kTem = 0x01,
-  kSof0 = 0xC0, kSof1 = 0xC1, kSof2 = 0xC2, kDht = 0xC4, kSof9 = 0xC9, kSof10 = 0xCA, kDac = 0xCC, kSof15 = 0xCF,
-  kRst0 = 0xD0, kRst7 = 0xD7, kSoi = 0xD8, kEoi = 0xD9, kSos = 0xDA, kDqt = 0xDB, kDnl = 0xDC, kDri = 0xDD,
-  kApp0 = 0xE0, kApp1 = 0xE1, kApp15 = 0xEF, kCom = 0xFE,
+  kSof0 = 0xC0,
+  kSof1 = 0xC1,
+  kSof2 = 0xC2,
+  kDht = 0xC4,
+  kSof9 = 0xC9,
+  kSof10 = 0xCA,
+  kDac = 0xCC,
+  kSof15 = 0xCF,
+  kRst0 = 0xD0,
+  kRst7 = 0xD7,
+  kSoi = 0xD8,
+  kEoi = 0xD9,
+  kSos = 0xDA,
+  kDqt = 0xDB,
+  kDnl = 0xDC,
+  kDri = 0xDD,
+  kApp0 = 0xE0,
+  kApp1 = 0xE1,
+  kApp15 = 0xEF,
+  kCom = 0xFE,
 };
 
 bool IsFrame(std::uint8_t m) { return m >= kSof0 && m <= kSof15 && m != kDht && m != kDac; }
@@ -35,7 +52,7 @@ class HeaderReader {
       ReadSegment(marker);
     }
     if (!saw_frame_) ThrowBad("corrupt JPEG: a scan before the frame header");
-    CheckLength();
+    info_.fewest_bytes = FewestBytes();
     return info_;
   }
 
@@ -94,13 +111,11 @@ class HeaderReader {
     }
   }
 
-  // Says so before memory is taken for pixels that a few bytes promise. Huffman codes have one bit a block at least, and with
-  // the oddest sampling factors there is a block for each 32 x 32 pixels. Arithmetic coding has no such bound.
-  void CheckLength() const {
-    if (frame_ == kSof9 || frame_ == kSof10) return;
-    if (std::uint64_t{info_.width} * info_.height / (32 * 32 * 8) > bytes_.size()) {
-      ThrowTruncated(std::to_string(bytes_.size()) + " bytes cannot hold the JPEG's pixels");
-    }
+  // Huffman codes have one bit a block at least, and with the oddest sampling factors there is a block for each 32 x 32
+  // pixels. Arithmetic coding has no such bound.
+  std::uint64_t FewestBytes() const {
+    if (frame_ == kSof9 || frame_ == kSof10) return 0;
+    return std::uint64_t{info_.width} * info_.height / (32 * 32 * 8);
   }
 
   Bytes bytes_;

@@ -6,7 +6,8 @@
 namespace shardpack::image {
 namespace {
 
-// Where pixel (0, 0) of the upright picture lies in the stored one, and the way to its right and lower neighbours there.
+// Where pixel (0, 0) of the upright picture lies in the stored one, and the way to its right and lower neighbours
+// there.
 struct Walk {
   std::ptrdiff_t start, right, down;
 };
@@ -14,14 +15,22 @@ struct Walk {
 Walk WalkOf(Orientation orientation, std::ptrdiff_t width, std::ptrdiff_t height) {
   std::ptrdiff_t last_column = width - 1, last_row = (height - 1) * width;
   switch (orientation) {
-    case 2: return {last_column, -1, width};
-    case 3: return {last_row + last_column, -1, -width};
-    case 4: return {last_row, 1, -width};
-    case 5: return {0, width, 1};
-    case 6: return {last_row, -width, 1};
-    case 7: return {last_row + last_column, -width, -1};
-    case 8: return {last_column, width, -1};
-    default: return {0, 1, width};
+    case 2:
+      return {last_column, -1, width};
+    case 3:
+      return {last_row + last_column, -1, -width};
+    case 4:
+      return {last_row, 1, -width};
+    case 5:
+      return {0, width, 1};
+    case 6:
+      return {last_row, -width, 1};
+    case 7:
+      return {last_row + last_column, -width, -1};
+    case 8:
+      return {last_column, width, -1};
+    default:
+      return {0, 1, width};
   }
 }
 

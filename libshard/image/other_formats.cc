@@ -12,8 +12,8 @@
 namespace shardpack::image {
 namespace {
 
-// GraphicsMagick's own set-up, once. It must not take over the program's signals, and a picture never goes to a temporary
-// file: what does not fit into memory is an error.
+// GraphicsMagick's own set-up, once. It must not take over the program's signals, and a picture never goes to a
+// temporary file: what does not fit into memory is an error.
 void InitializeOnce() {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -52,9 +52,12 @@ using MagickImage = std::unique_ptr<::Image, ImageDeleter>;
 
 const char* FormatName(Encoding encoding) {
   switch (encoding) {
-    case Encoding::kBmp: return "BMP";
-    case Encoding::kGif: return "GIF";
-    default: return "TIFF";
+    case Encoding::kBmp:
+      return "BMP";
+    case Encoding::kGif:
+      return "GIF";
+    default:
+      return "TIFF";
   }
 }
 
@@ -66,7 +69,8 @@ MagickImage Read(Bytes bytes, const char* format) {
   InitializeOnce();
   ExceptionScope exception;
   std::unique_ptr<::ImageInfo, ImageInfoDeleter> info(CloneImageInfo(nullptr));
-  // The format is given and affirmed: no other coder and no delegate program is ever chosen by looking at bytes or names.
+  // The format is given and affirmed: no other coder and no delegate program is ever chosen by looking at bytes or
+  // names.
   std::strncpy(info->magick, format, sizeof info->magick - 1);
   info->affirm = MagickTrue;
   info->subimage = 0;
@@ -80,7 +84,8 @@ MagickImage Read(Bytes bytes, const char* format) {
 void Export(MagickImage& image, const char* format, std::uint8_t* pixels) {
   ExceptionScope exception;
   if (image->colorspace == CMYKColorspace) TransformColorspace(image.get(), RGBColorspace);
-  if (DispatchImage(image.get(), 0, 0, image->columns, image->rows, "RGB", CharPixel, pixels, &exception) != MagickPass) {
+  if (DispatchImage(image.get(), 0, 0, image->columns, image->rows, "RGB", CharPixel, pixels, &exception) !=
+      MagickPass) {
     ThrowDamage(format, exception);
   }
 }

@@ -1,7 +1,7 @@
 // BMP, GIF and TIFF: headers and completeness are read here, pixels by GraphicsMagick.
 //
-// GraphicsMagick fills what a short file lacks with whatever it has, so each probe first walks over the file's structure
-// and refuses one that is not all there.
+// GraphicsMagick fills what a short file lacks with whatever it has, so each probe first walks over the file's
+// structure and refuses one that is not all there.
 #pragma once
 
 #include <cstdint>

@@ -30,12 +30,17 @@ std::uint32_t Crc32(Bytes bytes) {
 
 std::uint8_t ChannelsOf(std::uint8_t colour_type) {
   switch (colour_type) {
-    case PNG_COLOR_TYPE_GRAY: return 1;
-    case PNG_COLOR_TYPE_GRAY_ALPHA: return 2;
+    case PNG_COLOR_TYPE_GRAY:
+      return 1;
+    case PNG_COLOR_TYPE_GRAY_ALPHA:
+      return 2;
     case PNG_COLOR_TYPE_RGB:
-    case PNG_COLOR_TYPE_PALETTE: return 3;
-    case PNG_COLOR_TYPE_RGB_ALPHA: return 4;
-    default: ThrowBad("corrupt PNG: colour type " + std::to_string(colour_type));
+    case PNG_COLOR_TYPE_PALETTE:
+      return 3;
+    case PNG_COLOR_TYPE_RGB_ALPHA:
+      return 4;
+    default:
+      ThrowBad("corrupt PNG: colour type " + std::to_string(colour_type));
   }
 }
 
@@ -153,9 +158,7 @@ StoredInfo ProbePng(Bytes bytes) {
   info.bit_depth = U8(bytes, 24);
   info.channels = ChannelsOf(U8(bytes, 25));
   CheckDepth(U8(bytes, 25), info.bit_depth);
-  if (std::uint64_t{info.width} * info.height * info.bit_depth / 8 / kMaxInflation > bytes.size()) {
-    ThrowTruncated(std::to_string(bytes.size()) + " bytes cannot hold the PNG's pixels");
-  }
+  info.fewest_bytes = std::uint64_t{info.width} * info.height * info.bit_depth / 8 / kMaxInflation;
   info.orientation = FindOrientation(bytes);
   return info;
 }

@@ -10,8 +10,8 @@ namespace shardpack::image {
 // Refuses a binary file that is too short for its pixels.
 StoredInfo ProbePnm(Bytes bytes);
 
-// Fills `pixels`; samples are scaled from the file's maximum to 255 and rounded. A text file that was cut within or after its
-// last number cannot be told from a whole one.
+// Fills `pixels`; samples are scaled from the file's maximum to 255 and rounded. A text file that was cut within or
+// after its last number cannot be told from a whole one.
 void DecodePnm(Bytes bytes, const StoredInfo& info, std::uint8_t* pixels);
 
 }  // namespace shardpack::image

@@ -141,7 +141,8 @@ void PairWeights(const ResizeTable& table, PairedWeights& paired) {
   paired.pairs = table.row_length / 2;
   paired.words.resize(table.weights.size());
   for (std::size_t i = 0; i < table.weights.size(); i += 2) {
-    auto first = static_cast<std::uint32_t>(table.weights[i]), second = static_cast<std::uint32_t>(table.weights[i + 1]);
+    auto first = static_cast<std::uint32_t>(table.weights[i]),
+         second = static_cast<std::uint32_t>(table.weights[i + 1]);
     paired.words[i] = first >> kLowWeightBits | second >> kLowWeightBits << 16;
     paired.words[i + 1] = (first & kLowMask) | (second & kLowMask) << 16;
   }

@@ -9,10 +9,10 @@
 
 namespace shardpack::image {
 
-// A ResizeTable's weights made ready for 16-bit multiply-adds: each 22-bit weight is its high part (weight >> 11, 2048 at
-// most) and its low part (weight & 2047), whose sums with 8-bit values are exact in 32 bits; and the weights of neighbouring
-// source positions lie together in one 32-bit word, the first in the lower half. Sums of integers know no order, so every
-// instruction set gives the same result.
+// A ResizeTable's weights made ready for 16-bit multiply-adds: each 22-bit weight is its high part (weight >> 11, 2048
+// at most) and its low part (weight & 2047), whose sums with 8-bit values are exact in 32 bits; and the weights of
+// neighbouring source positions lie together in one 32-bit word, the first in the lower half. Sums of integers know no
+// order, so every instruction set gives the same result.
 struct PairedWeights {
   std::vector<std::uint32_t> words;  // an output position: high, low, high, low, ... of its pairs
   std::uint32_t pairs = 0;           // an output position
@@ -22,7 +22,8 @@ struct PairedWeights {
 
 inline constexpr int kLowWeightBits = 11;
 
-// Bytes that ResizeRow may read after a span's last pixel and write after its last output pixel. The values do not matter.
+// Bytes that ResizeRow may read after a span's last pixel and write after its last output pixel. The values do not
+// matter.
 inline constexpr std::size_t kRowReadSlack = 32;
 inline constexpr std::size_t kRowWriteSlack = 16;
 

@@ -12,9 +12,7 @@ using image::FillResizeTable;
 using image::kWeightBits;
 using image::ResizeTable;
 
-std::uint8_t Clip8(std::int32_t sum) {
-  return static_cast<std::uint8_t>(std::clamp(sum >> kWeightBits, 0, 255));
-}
+std::uint8_t Clip8(std::int32_t sum) { return static_cast<std::uint8_t>(std::clamp(sum >> kWeightBits, 0, 255)); }
 
 // out[i] = the weighted sum over span i of `in`, whose neighbouring values lie `step` bytes apart.
 std::uint8_t WeightedSum(const std::uint8_t* in, std::size_t step, const std::int32_t* weights, std::uint32_t count) {

@@ -6,7 +6,8 @@
 
 namespace shardpack::image {
 
-inline constexpr int kWeightBits = 22;  // Pillow's PRECISION_BITS: what 32 bits leave for 8-bit values with room for a sum
+inline constexpr int kWeightBits =
+    22;  // Pillow's PRECISION_BITS: what 32 bits leave for 8-bit values with room for a sum
 
 // Weights for output positions [first, first + count) of one axis.
 struct ResizeTable {

@@ -11,8 +11,17 @@ constexpr std::uint32_t kMaxPages = 65536;
 constexpr std::uint32_t kFloatSamples = 3;
 
 enum Tag : std::uint32_t {
-  kWidth = 256, kHeight = 257, kBits = 258, kPhotometric = 262, kStripOffsets = 273, kOrientation = 274,
-  kSamples = 277, kStripBytes = 279, kTileOffsets = 324, kTileBytes = 325, kSampleFormat = 339,
+  kWidth = 256,
+  kHeight = 257,
+  kBits = 258,
+  kPhotometric = 262,
+  kStripOffsets = 273,
+  kOrientation = 274,
+  kSamples = 277,
+  kStripBytes = 279,
+  kTileOffsets = 324,
+  kTileBytes = 325,
+  kSampleFormat = 339,
 };
 
 // One entry of a directory: numbers in the entry itself or somewhere in the file.
@@ -73,10 +82,14 @@ class TiffReader {
 
   std::uint32_t Value(const Entry& entry, std::uint32_t i) const {
     switch (entry.type) {
-      case 1: return U8(bytes_, entry.at + i);
-      case 3: return U16(bytes_, entry.at + i * std::size_t{2}, big_endian_);
-      case 4: return U32(bytes_, entry.at + i * std::size_t{4}, big_endian_);
-      default: ThrowBad("corrupt TIFF: a number of the wrong type");
+      case 1:
+        return U8(bytes_, entry.at + i);
+      case 3:
+        return U16(bytes_, entry.at + i * std::size_t{2}, big_endian_);
+      case 4:
+        return U32(bytes_, entry.at + i * std::size_t{4}, big_endian_);
+      default:
+        ThrowBad("corrupt TIFF: a number of the wrong type");
     }
   }
 

@@ -14,7 +14,8 @@ namespace {
 constexpr std::size_t kRiffHeaderBytes = 12;
 constexpr std::size_t kChunkHeaderBytes = 8;
 
-// The file as its RIFF header bounds it; what follows is ignored. libwebp would accept a file that lost trailing chunks.
+// The file as its RIFF header bounds it; what follows is ignored. libwebp would accept a file that lost trailing
+// chunks.
 Bytes RiffBytes(Bytes bytes) {
   if (!Has(bytes, 0, kRiffHeaderBytes)) ThrowTruncated("the file ends within its header");
   std::uint64_t size = std::uint64_t{U32(bytes, 4, false)} + 8;
@@ -39,10 +40,14 @@ const std::uint8_t* Data(Bytes bytes) { return reinterpret_cast<const std::uint8
 [[noreturn]] void ThrowStatus(VP8StatusCode status) {
   switch (status) {
     case VP8_STATUS_NOT_ENOUGH_DATA:
-    case VP8_STATUS_SUSPENDED: ThrowTruncated("the WebP ends before its last pixel");
-    case VP8_STATUS_OUT_OF_MEMORY: throw std::bad_alloc();
-    case VP8_STATUS_UNSUPPORTED_FEATURE: ThrowBad("corrupt WebP: a feature of no known version");
-    default: ThrowBad("corrupt WebP: damaged bitstream");
+    case VP8_STATUS_SUSPENDED:
+      ThrowTruncated("the WebP ends before its last pixel");
+    case VP8_STATUS_OUT_OF_MEMORY:
+      throw std::bad_alloc();
+    case VP8_STATUS_UNSUPPORTED_FEATURE:
+      ThrowBad("corrupt WebP: a feature of no known version");
+    default:
+      ThrowBad("corrupt WebP: damaged bitstream");
   }
 }
 

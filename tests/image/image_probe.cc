@@ -84,18 +84,26 @@ std::string Answer(char request, Bytes body) {
   static shardpack::ImageDecoder decoder;
   static shardpack::Image image;
   switch (request) {
-    case 'D': decoder.Decode(body, image); return Packed(image);
+    case 'D':
+      decoder.Decode(body, image);
+      return Packed(image);
     case 'S': {
       std::uint32_t first = TakeU32(body), end = TakeU32(body);
       decoder.DecodeRows(body, first, end, image);
       return Packed(image);
     }
-    case 'P': return Probe(body);
-    case 'R': return Resize(body, false);
-    case 'r': return Resize(body, true);
-    case 'E': return Encode(body, true);
-    case 'e': return Encode(body, false);
-    default: throw shardpack::Error(shardpack::ErrorCode::kInvalidArgument, "unknown request");
+    case 'P':
+      return Probe(body);
+    case 'R':
+      return Resize(body, false);
+    case 'r':
+      return Resize(body, true);
+    case 'E':
+      return Encode(body, true);
+    case 'e':
+      return Encode(body, false);
+    default:
+      throw shardpack::Error(shardpack::ErrorCode::kInvalidArgument, "unknown request");
   }
 }
 

@@ -1,9 +1,8 @@
 // What the classes promise beside pixels, which pixels_test.py compares with Pillow.
 #include "shardpack/image.h"
 
-#include <catch2/catch.hpp>
-
 #include <atomic>
+#include <catch2/catch.hpp>
 #include <cstdint>
 #include <string>
 #include <thread>
@@ -20,7 +19,8 @@ namespace {
 
 Image Checkered(std::uint32_t width, std::uint32_t height) {
   Image image{width, height, {}};
-  for (std::uint32_t i = 0; i < width * height * 3; ++i) image.pixels.push_back(static_cast<std::uint8_t>(i * 37 + i / 11));
+  for (std::uint32_t i = 0; i < width * height * 3; ++i)
+    image.pixels.push_back(static_cast<std::uint8_t>(i * 37 + i / 11));
   return image;
 }
 
@@ -29,8 +29,16 @@ std::string Ppm(int width, int height) {
 }
 
 // A 2 x 1 GIF, by hand: colours 1 and 2 of four.
-const std::string kGif("GIF89a\2\0\1\0\x81\0\0" "\0\0\0" "\xff\0\0" "\0\xff\0" "\0\0\xff"
-                       "\x2c\0\0\0\0\2\0\1\0\0" "\2\2\x8c\x0a\0" ";", 43);
+const std::string kGif(
+    "GIF89a\2\0\1\0\x81\0\0"
+    "\0\0\0"
+    "\xff\0\0"
+    "\0\xff\0"
+    "\0\0\xff"
+    "\x2c\0\0\0\0\2\0\1\0\0"
+    "\2\2\x8c\x0a\0"
+    ";",
+    43);
 
 std::string Reason(Bytes bytes, ImageLimits limits = {}) {
   try {

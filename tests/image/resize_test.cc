@@ -1,14 +1,15 @@
 // Every instruction set gives what the plain loop gives; pixels_test.py compares both with Pillow.
-#include <catch2/catch.hpp>
+#include "shardpack/resize.h"
+
 #include <hwy/highway.h>
 #include <hwy/targets.h>
 
+#include <catch2/catch.hpp>
 #include <cstdint>
 #include <random>
 #include <vector>
 
 #include "libshard/image/resize_tables.h"
-#include "shardpack/resize.h"
 
 using shardpack::PixelView;
 using shardpack::Resizer;
@@ -36,7 +37,8 @@ std::vector<std::uint8_t> Resized(Resizer& resizer, PixelView source, std::uint3
   return out;
 }
 
-std::vector<std::uint8_t> Reference(PixelView source, std::uint32_t width, std::uint32_t height, Resizer::Window window) {
+std::vector<std::uint8_t> Reference(PixelView source, std::uint32_t width, std::uint32_t height,
+                                    Resizer::Window window) {
   std::vector<std::uint8_t> out(std::size_t{window.width} * window.height * 3);
   ResizeReference(source, width, height, window, out.data());
   return out;
