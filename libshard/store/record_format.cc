@@ -253,7 +253,7 @@ namespace {
 void ValidateFooter(const FileFooter& f, std::uint64_t file_bytes, const Location& where) {
   const std::uint64_t footer_offset = file_bytes - kFooterBytes;
   if (f.file_bytes != file_bytes) Corrupt(where, "corrupt: the footer belongs to a file of " + std::to_string(f.file_bytes) + " bytes");
-  if (f.num_records > std::uint64_t{1} << 32) Corrupt(where, "corrupt: number of records");
+  if (f.num_records >= std::uint64_t{1} << 32) Corrupt(where, "corrupt: number of records");
   if (f.num_sections > kMaxSections) Corrupt(where, "corrupt: number of sections");
   const bool ordered = kHeaderBytes <= f.payload_end && f.payload_end <= f.index_offset && f.index_offset <= f.block_table_offset &&
                        f.block_table_offset <= f.section_table_offset && f.section_table_offset <= footer_offset;
