@@ -1,7 +1,9 @@
 """The golden shard as a second reader sees it, and the worked example of the format's text against its bytes."""
 
+import json
 import pathlib
 import re
+import struct
 import sys
 import unittest
 
@@ -60,6 +62,19 @@ class Golden(unittest.TestCase):
         text = TEXT.read_text()
         self.assertIn(self.shard.file_digest, text)
         self.assertIn(self.shard.index_digest, text)
+
+    def test_the_manifests_example_has_the_digests_of_the_golden_shard(self):
+        text = (ROOT / "docs/formats/manifest.md").read_text()
+        manifest = json.loads(text.split("```json\n")[1].split("```")[0])
+        self.assertEqual(manifest["shards"][0]["digest"], self.shard.file_digest)
+        self.assertEqual(manifest["shards"][0]["index_digest"], self.shard.index_digest)
+        content = b""
+        for r in self.shard.records:
+            encoding = read_shard.ENCODINGS.index(r["encoding"])
+            content += struct.pack("<I", len(r["key"])) + r["key"] + struct.pack("<qI", r["label"], len(r["metadata"])) + r["metadata"]
+            content += struct.pack("<BQ", encoding, read_shard.xxh3(r["raw"]))
+        content += struct.pack("<I", len(self.shard.class_names)) + b"".join(struct.pack("<I", len(n)) + n for n in self.shard.class_names)
+        self.assertEqual(manifest["dataset_digest"], xxhash.xxh3_128(content).hexdigest())
 
 
 if __name__ == "__main__":
