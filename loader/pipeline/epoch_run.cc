@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "loader/pipeline/pump_task.h"
 #include "shardpack/error.h"
 
 namespace shardpack::loader {
@@ -141,7 +142,8 @@ void EpochRun::StartPumps() {
   }
   for (; wanted > 0; --wanted) {
     try {
-      engine_->arena().enqueue([this] { Pump(); });
+      PumpTask<EpochRun>::Before(this);
+      engine_->arena().enqueue(PumpTask<EpochRun>{this});
     } catch (...) {
       std::lock_guard lock(mutex_);
       pumps_ -= wanted;

@@ -14,6 +14,7 @@
 #include "loader/pipeline/engine.h"
 #include "loader/pipeline/ledger.h"
 #include "loader/pipeline/place_filler.h"
+#include "loader/pipeline/pump_task.h"
 #include "loader/pipeline/slot.h"
 
 namespace shardpack::loader {
@@ -55,6 +56,7 @@ class EpochRun {
   void Settle(Batch::Slot& slot);
   void TellBad(const BadPlace& bad);
 
+  friend struct PumpTask<EpochRun>;
   void Pump();
   Chunk TakeChunk();  // with mutex_ held
   ChunkResult Fill(const Chunk& chunk, SampleDecoder& decoder);
