@@ -22,6 +22,11 @@ struct StoredInfo : ImageInfo {
   std::uint64_t fewest_bytes = 0;
 };
 
+// Rows [first, end) of a picture.
+struct Rows {
+  std::uint32_t first, end;
+};
+
 // Reads of big- and little-endian numbers. Precondition: the bytes are there; Has() says so.
 inline bool Has(Bytes bytes, std::size_t at, std::size_t count) {
   return at <= bytes.size() && count <= bytes.size() - at;

@@ -112,14 +112,13 @@ struct ImageDecoder::Impl {
   image::JpegDecoder jpeg;
   std::vector<std::uint8_t> stored;  // pixels of a picture that is to be turned
 
-  void DecodeStored(Bytes bytes, const StoredInfo& info, std::uint32_t end_row, std::uint8_t* pixels);
+  void DecodeStored(Bytes bytes, const StoredInfo& info, image::Rows rows, std::uint8_t* pixels);
 };
 
-void ImageDecoder::Impl::DecodeStored(Bytes bytes, const StoredInfo& info, std::uint32_t end_row,
-                                      std::uint8_t* pixels) {
+void ImageDecoder::Impl::DecodeStored(Bytes bytes, const StoredInfo& info, image::Rows rows, std::uint8_t* pixels) {
   switch (info.encoding) {
     case Encoding::kJpeg:
-      return jpeg.Decode(bytes, info, end_row, pixels);
+      return jpeg.Decode(bytes, info, rows, pixels);
     case Encoding::kPng:
       return image::DecodePng(bytes, info, pixels);
     case Encoding::kWebp:
@@ -140,8 +139,6 @@ void ImageDecoder::Decode(Bytes bytes, Image& out) { DecodeRows(bytes, 0, UINT32
 
 void ImageDecoder::DecodeRows(Bytes bytes, std::uint32_t first_row, std::uint32_t end_row, Image& out) {
   assert(first_row <= end_row);
-  // Rows before the first are decoded too: libjpeg-turbo 2.1 skips them with errors at some samplings.
-  (void)first_row;
   StoredInfo info = image::CheckedStored(bytes, impl_->limits);
   std::size_t size = std::size_t{info.width} * info.height * 3;
   bool swaps = image::SwapsAxes(info.orientation);
@@ -149,10 +146,11 @@ void ImageDecoder::DecodeRows(Bytes bytes, std::uint32_t first_row, std::uint32_
   out.height = swaps ? info.width : info.height;
   out.pixels.resize(size);
   bool same_rows = info.orientation <= 2;  // upright, or mirrored left to right
-  std::uint32_t stored_end = same_rows ? std::min(end_row, info.height) : info.height;
-  if (info.orientation == 1) return impl_->DecodeStored(bytes, info, stored_end, out.pixels.data());
+  image::Rows rows{0, info.height};
+  if (same_rows) rows = {std::min(first_row, info.height), std::min(end_row, info.height)};
+  if (info.orientation == 1) return impl_->DecodeStored(bytes, info, rows, out.pixels.data());
   impl_->stored.resize(size);
-  impl_->DecodeStored(bytes, info, stored_end, impl_->stored.data());
+  impl_->DecodeStored(bytes, info, rows, impl_->stored.data());
   image::Orient(impl_->stored.data(), info.width, info.height, info.orientation, out.pixels.data());
 }
 

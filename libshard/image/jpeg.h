@@ -19,8 +19,9 @@ class JpegDecoder {
   JpegDecoder(const JpegDecoder&) = delete;
   JpegDecoder& operator=(const JpegDecoder&) = delete;
 
-  // Fills rows [0, end_row) of `pixels` with RGB. The file is read to its end marker where `end_row` is the height.
-  void Decode(Bytes bytes, const StoredInfo& info, std::uint32_t end_row, std::uint8_t* pixels);
+  // Fills `rows` of `pixels`, which is the whole picture's memory, with RGB. The file is read to its end marker where
+  // the rows go down to the last.
+  void Decode(Bytes bytes, const StoredInfo& info, Rows rows, std::uint8_t* pixels);
 
  private:
   struct Impl;

@@ -198,6 +198,7 @@ class Case(unittest.TestCase):
                 bent[rng.randrange(len(bent))] = rng.randrange(256)
             self.library.ask(b"D", bytes(bent))
             self.library.ask(b"P", bytes(bent))
+            self.library.ask(b"S", struct.pack("<II", 9, rng.randrange(9, 30)) + bytes(bent))
 
 
 class Jpeg(Case):
@@ -274,15 +275,26 @@ class Jpeg(Case):
         for body in bodies:
             self.same(with_segment(data, 0xE1, b"Exif\0\0" + body), by_pillow(data), label=body)
 
-    def test_the_first_rows_of_a_picture_equal_those_of_the_whole(self):
-        for subsampling in ("4:4:4", "4:2:2", "4:2:0"):
-            for progressive in (False, True):
-                data = saved(picture(61, 83), "JPEG", subsampling=subsampling, progressive=progressive)
-                want = by_pillow(data)
-                for first, end in [(0, 1), (0, 17), (5, 40), (30, 82), (0, 83), (82, 83), (0, 1000)]:
-                    good, answer = self.library.ask(b"S", struct.pack("<II", first, end) + data)
-                    self.assertTrue(good, answer)
-                    self.assertTrue((pixels_of(answer)[first:end] == want[first:end]).all(), (first, end))
+    def test_rows_of_a_picture_equal_those_of_the_whole(self):
+        rng = random.Random(5)
+        for size in [(61, 83), (1, 40), (250, 131), (33, 200), (40, 40)]:
+            for subsampling in ("4:4:4", "4:2:2", "4:2:0", "4:1:1", "grey"):
+                for options in ({}, {"progressive": True}, {"restart_marker_blocks": 2}):
+                    mode = "L" if subsampling == "grey" else None
+                    data = saved(picture(*size), "JPEG", mode, **options, subsampling=0 if mode else subsampling)
+                    want = by_pillow(data)
+                    ranges = [(0, 1), (0, 17), (size[1] - 1, size[1]), (0, size[1]), (0, 1000)]
+                    for first in (rng.randrange(size[1]) for _ in range(6)):
+                        ranges.append((first, rng.randint(first, size[1])))
+                    for first, end in ranges:
+                        good, answer = self.library.ask(b"S", struct.pack("<II", first, end) + data)
+                        self.assertTrue(good, answer)
+                        where = (size, subsampling, options, first, end)
+                        self.assertTrue((pixels_of(answer)[first:end] == want[first:end]).all(), where)
+
+    def test_rows_of_a_turned_picture_are_those_of_the_upright_one(self):
+        data = saved(picture(61, 83), "JPEG")
+        want = by_pillow(data)
         for orientation in range(2, 9):
             turned = with_segment(data, 0xE1, b"Exif\0\0" + exif(orientation))
             good, answer = self.library.ask(b"S", struct.pack("<II", 3, 9) + turned)
