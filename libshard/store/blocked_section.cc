@@ -21,9 +21,9 @@ BlockedSection::BlockedSection(Bytes file, const SectionEntry& entry, const std:
 BlockedSection::BlockedSection(Bytes file, const SectionEntry& entry, const std::byte* block_table, std::string path)
     : data_(file.data() + entry.offset), entry_(entry), checksums_(block_table + entry.first_block * kChecksumBytes), path_(std::move(path)) {}
 
-Bytes BlockedSection::Range(std::uint64_t begin, std::uint64_t size, const Location& where) const {
+Bytes BlockedSection::Range(std::uint64_t begin, std::uint64_t size, std::optional<std::uint64_t> record, std::uint64_t pointer_offset) const {
   if (begin > this->size() || size > this->size() - begin) {
-    throw Error(ErrorCode::kCorruption, where, "an entry leaves section \"" + SectionName(entry_) + "\"");
+    throw Error(ErrorCode::kCorruption, Location{path_, record, pointer_offset}, "corrupt: an entry leaves section \"" + SectionName(entry_) + "\"");
   }
   if (size == 0) return {};
   for (std::uint64_t b = begin >> shift_; b <= (begin + size - 1) >> shift_; ++b) Touch(b);

@@ -5,6 +5,7 @@
 #include <cassert>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "libshard/store/record_format.h"
@@ -38,8 +39,8 @@ class BlockedSection {
     return data_ + i * unit_bytes_;
   }
 
-  // `size` units from `begin`, verified. Throws kCorruption where they leave the section.
-  Bytes Range(std::uint64_t begin, std::uint64_t size, const Location& where) const;
+  // `size` units from `begin`, verified. Throws kCorruption where they leave the section: then record and byte of what pointed here are named.
+  Bytes Range(std::uint64_t begin, std::uint64_t size, std::optional<std::uint64_t> record, std::uint64_t pointer_offset) const;
 
   // Verifies block `b`, whether or not this was done before. Throws Error.
   void Verify(std::uint64_t b) const;

@@ -100,7 +100,8 @@ const ShardReader& Dataset::Impl::OpenShard(std::uint32_t s) const {
 }
 
 Dataset Dataset::Open(const std::filesystem::path& path) {
-  const bool is_folder = std::filesystem::is_directory(path);
+  std::error_code ignored;  // what is wrong with the path shows when it is opened
+  const bool is_folder = std::filesystem::is_directory(path, ignored);
   if (is_folder || path.filename() == kManifestName) {
     const std::filesystem::path folder = is_folder ? path : path.parent_path().empty() ? "." : path.parent_path();
     auto impl = std::make_shared<Impl>(Manifest::Load(folder));

@@ -172,26 +172,28 @@ Row DecodeRow(const std::byte* from) {
   return row;
 }
 
-void ValidateRow(const std::byte* from, const RowLimits& limits, const Location& where) {
+RowFault ValidateRow(const std::byte* from, const RowLimits& limits) noexcept {
   const Row row = DecodeRow(from);
   const RecordInfo& info = row.info;
-  CheckFlags(Load<std::uint32_t>(from + 36), 15, where);
+  const auto corrupt = [](const char* message) { return RowFault{ErrorCode::kCorruption, message}; };
+  if ((Load<std::uint32_t>(from + 36) & ~std::uint32_t{15} & kRefuseUnknown) != 0) return {ErrorCode::kUnsupported, "flags this program does not know"};
   if (static_cast<std::uint8_t>(info.encoding) > kLastEncoding || static_cast<std::uint8_t>(info.codec) > kLastCodec) {
-    throw Error(ErrorCode::kUnsupported, where, "an encoding or codec this program does not know");
+    return {ErrorCode::kUnsupported, "an encoding or codec this program does not know"};
   }
-  if (row.key_offset > limits.key_heap_bytes || row.key_bytes > limits.key_heap_bytes - row.key_offset) Corrupt(where, "the key leaves its heap");
+  if (row.key_offset > limits.key_heap_bytes || row.key_bytes > limits.key_heap_bytes - row.key_offset) return corrupt("corrupt: the key leaves its heap");
   const std::uint64_t smallest = kHeaderBytes + RecordHeaderBytes(row.key_bytes);
   if (info.offset % kPayloadAlignment != 0 || info.offset < smallest || info.offset > limits.payload_end ||
       info.stored_bytes > limits.payload_end - info.offset) {
-    Corrupt(where, "the payload leaves its region");
+    return corrupt("corrupt: the payload leaves its region");
   }
-  if (info.orientation < 1 || info.orientation > 8) Corrupt(where, "orientation " + std::to_string(info.orientation));
+  if (info.orientation < 1 || info.orientation > 8) return corrupt("corrupt: the orientation is not one of 1 to 8");
   if (info.codec == Codec::kStored) {
-    if (info.raw_bytes != info.stored_bytes || info.encoded_xxh3 != info.stored_xxh3) Corrupt(where, "sizes or hashes of a stored record differ");
+    if (info.raw_bytes != info.stored_bytes || info.encoded_xxh3 != info.stored_xxh3) return corrupt("corrupt: sizes or hashes of a stored record differ");
   } else if (info.raw_bytes > MaxRawBytes(info.stored_bytes)) {
-    Corrupt(where, "no compression gives " + std::to_string(info.raw_bytes) + " bytes from " + std::to_string(info.stored_bytes));
+    return corrupt("corrupt: the payload is too short for its raw size");
   }
-  if (info.codec == Codec::kZstdDictionary && !limits.has_dictionary) Corrupt(where, "the shard has no dictionary");
+  if (info.codec == Codec::kZstdDictionary && !limits.has_dictionary) return corrupt("corrupt: the shard has no dictionary");
+  return {};
 }
 
 void Encode(const SectionEntry& entry, std::byte* to) {

@@ -78,8 +78,12 @@ struct RowLimits {
   std::uint64_t key_heap_bytes = 0;
   bool has_dictionary = false;
 };
-// Throws Error with kCorruption or kUnsupported.
-void ValidateRow(const std::byte* from, const RowLimits& limits, const Location& where);
+struct RowFault {
+  ErrorCode code = ErrorCode::kCorruption;
+  const char* message = nullptr;  // null where there is none
+};
+// Without the place, which only a fault needs: a block has 65,536 rows.
+RowFault ValidateRow(const std::byte* from, const RowLimits& limits) noexcept;
 
 enum class SectionId : std::uint32_t {
   kRows = 1,

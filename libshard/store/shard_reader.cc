@@ -82,7 +82,8 @@ void ShardReader::Impl::SetChecks() {
   rows.SetCheck([this, limits](std::uint64_t block, Bytes bytes) {
     const std::uint64_t first = block << kArrayBlockShift;
     for (std::uint64_t i = 0; i < bytes.size() / kRowBytes; ++i) {
-      ValidateRow(&bytes[i * kRowBytes], limits, At(first + i, rows.OffsetOf(first + i)));
+      const RowFault fault = ValidateRow(&bytes[i * kRowBytes], limits);
+      if (fault.message != nullptr) throw Error(fault.code, At(first + i, rows.OffsetOf(first + i)), fault.message);
     }
   });
   lookup.SetCheck([this](std::uint64_t block, Bytes bytes) {
@@ -113,16 +114,15 @@ void ShardReader::Impl::SetChecks() {
 
 std::string_view ShardReader::Impl::Key(std::uint64_t i) const {
   const Row row = RowAt(i);
-  return AsText(keys.Range(row.key_offset, row.key_bytes, At(i, rows.OffsetOf(i))));
+  return AsText(keys.Range(row.key_offset, row.key_bytes, i, rows.OffsetOf(i)));
 }
 
 Bytes ShardReader::Impl::HeapEntry(std::uint64_t i, const BlockedSection& positions, const BlockedSection& heap) const {
   if (positions.size() == 0) return {};
   const std::uint64_t position = Load<std::uint64_t>(positions.At(i));
   if (position == 0) return {};
-  const Location where = At(i, positions.OffsetOf(i));
-  const Bytes length = heap.Range(position - 1, 4, where);
-  return heap.Range(position + 3, Load<std::uint32_t>(length.data()), where);
+  const Bytes length = heap.Range(position - 1, 4, i, positions.OffsetOf(i));
+  return heap.Range(position + 3, Load<std::uint32_t>(length.data()), i, positions.OffsetOf(i));
 }
 
 // A stored record is copied once, into the caller's buffer: assign() neither clears what it will overwrite nor gives
@@ -157,8 +157,7 @@ const DecompressionDictionary* ShardReader::Impl::Dictionary() const {
   if (const auto* ready = ready_dictionary.load(std::memory_order_acquire)) return ready;
   const std::lock_guard lock(mutex);
   if (owned_dictionary == nullptr) {
-    const Location where{path_text, {}, dictionary.entry().offset};
-    const Bytes bytes = dictionary.Range(0, dictionary.bytes(), where);
+    const Bytes bytes = dictionary.Range(0, dictionary.bytes(), {}, dictionary.entry().offset);
     owned_dictionary = std::make_unique<const DecompressionDictionary>(bytes);
     ready_dictionary.store(owned_dictionary.get(), std::memory_order_release);
   }
@@ -190,7 +189,7 @@ const std::vector<std::string>& ShardReader::Impl::ClassNames() const {
   const std::lock_guard lock(mutex);
   if (owned_class_names == nullptr) {
     const Location where{path_text, {}, class_names.entry().offset};
-    owned_class_names = std::make_unique<const std::vector<std::string>>(DecodeClassNames(class_names.Range(0, class_names.bytes(), where), where));
+    owned_class_names = std::make_unique<const std::vector<std::string>>(DecodeClassNames(class_names.Range(0, class_names.bytes(), {}, *where.offset), where));
     ready_class_names.store(owned_class_names.get(), std::memory_order_release);
   }
   return *owned_class_names;
