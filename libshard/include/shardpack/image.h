@@ -52,7 +52,8 @@ class ImageDecoder {
   void Decode(Bytes bytes, Image& out);
 
   // As Decode, but only rows [first_row, end_row) of the upright picture must be right; other rows of `out` may hold
-  // anything. Lets a JPEG stop after the last row needed. `out` still has the whole picture's size.
+  // anything. Lets a JPEG pass over the rows above and stop after the last one needed. `out` still has the whole picture's
+  // size.
   // Damage that shows only outside of these rows may go unnoticed.
   void DecodeRows(Bytes bytes, std::uint32_t first_row, std::uint32_t end_row, Image& out);
 

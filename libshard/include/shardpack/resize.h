@@ -16,7 +16,7 @@ struct PixelView {
 
 // Antialiased bilinear (triangle filter whose support grows with the scale), horizontal pass first, 8 bits between the
 // passes, 22-bit fixed-point coefficients: Pillow's Resample.c, release 10. A pass whose size does not change is left out, as
-// there.
+// there. (Pillow 13 runs the vertical pass first at some sizes, see docs/inputs.md.)
 //
 // Resizes the whole `source` to width x height but computes only the window [window_x, window_x + window_width) x
 // [window_y, ...) of the result, into `out`, rows of window_width * 3 bytes without gaps. Equal to resizing everything and
