@@ -38,7 +38,7 @@ std::string ShortClasses(const std::vector<std::string>& classes) {
   if (classes.empty()) return text;
   text += ": ";
   for (std::size_t c = 0; c < classes.size(); ++c) {
-    if (classes.size() > kShownClasses && c == kShownClasses - 1) return text + "..., " + Escaped(classes.back());
+    if (classes.size() > kShownClasses && c == kShownClasses - 1) return text + ", ..., " + Escaped(classes.back());
     text += (c > 0 ? ", " : "") + Escaped(classes[c]);
   }
   return text;
