@@ -15,13 +15,15 @@ void Append(std::vector<std::byte>& out, const void* data, std::size_t size) {
   out.insert(out.end(), bytes, bytes + size);
 }
 
-// std::vector may throw, which must not cross libpng's frames.
+// std::vector may throw, which must not cross libpng's frames; nor may a jump leave a handler.
 void OnWrite(png_structp png, png_bytep data, png_size_t size) {
+  bool done = true;
   try {
     Append(*static_cast<std::vector<std::byte>*>(png_get_io_ptr(png)), data, size);
   } catch (const std::exception&) {
-    png_longjmp(png, 1);
+    done = false;
   }
+  if (!done) png_longjmp(png, 1);
 }
 void OnFlush(png_structp) {}
 [[noreturn]] void OnError(png_structp png, png_const_charp) { png_longjmp(png, 1); }
