@@ -1,0 +1,36 @@
+"""Runs the input conditions whose inputs this version reads: image folders, shards to verify, datasets to load.
+
+    python handed_cases.py --bin DIR --cases FOLDER
+
+FOLDER holds run_cases.py and expected.json. Ends with 77 (skipped) where it is not there.
+"""
+
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+
+def is_read(case):
+    return case["kind"] in ("verify", "load") or case.get("input", {}).get("type") == "imagefolder"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--bin", required=True)
+    parser.add_argument("--cases", required=True, type=pathlib.Path)
+    arguments = parser.parse_args()
+    runner = arguments.cases / "run_cases.py"
+    if not runner.exists():
+        print(f"skipped: there is no {runner}")
+        return 77
+    cases = json.loads((arguments.cases / "expected.json").read_text())["cases"]
+    chosen = ",".join(case["id"] for case in cases if is_read(case))
+    with tempfile.TemporaryDirectory() as work:
+        return subprocess.run([sys.executable, runner, "--bin", arguments.bin, "--only", chosen, "--work", work]).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
