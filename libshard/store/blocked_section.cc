@@ -6,8 +6,8 @@
 
 namespace shardpack {
 
-BlockedSection::BlockedSection(Bytes file, const SectionEntry& entry, const std::byte* block_table, std::uint32_t unit_bytes, unsigned shift,
-                               std::string path)
+BlockedSection::BlockedSection(Bytes file, const SectionEntry& entry, const std::byte* block_table,
+                               std::uint32_t unit_bytes, unsigned shift, std::string path)
     : data_(file.data() + entry.offset),
       unit_bytes_(unit_bytes),
       shift_(shift),
@@ -19,11 +19,16 @@ BlockedSection::BlockedSection(Bytes file, const SectionEntry& entry, const std:
 }
 
 BlockedSection::BlockedSection(Bytes file, const SectionEntry& entry, const std::byte* block_table, std::string path)
-    : data_(file.data() + entry.offset), entry_(entry), checksums_(block_table + entry.first_block * kChecksumBytes), path_(std::move(path)) {}
+    : data_(file.data() + entry.offset),
+      entry_(entry),
+      checksums_(block_table + entry.first_block * kChecksumBytes),
+      path_(std::move(path)) {}
 
-Bytes BlockedSection::Range(std::uint64_t begin, std::uint64_t size, std::optional<std::uint64_t> record, std::uint64_t pointer_offset) const {
+Bytes BlockedSection::Range(std::uint64_t begin, std::uint64_t size, std::optional<std::uint64_t> record,
+                            std::uint64_t pointer_offset) const {
   if (begin > this->size() || size > this->size() - begin) {
-    throw Error(ErrorCode::kCorruption, Location{path_, record, pointer_offset}, "corrupt: an entry leaves section \"" + SectionName(entry_) + "\"");
+    throw Error(ErrorCode::kCorruption, Location{path_, record, pointer_offset},
+                "corrupt: an entry leaves section \"" + SectionName(entry_) + "\"");
   }
   if (size == 0) return {};
   for (std::uint64_t b = begin >> shift_; b <= (begin + size - 1) >> shift_; ++b) Touch(b);
@@ -34,8 +39,9 @@ void BlockedSection::Verify(std::uint64_t b) const {
   const std::uint64_t at = b * entry_.block_bytes;
   const Bytes block(data_ + at, std::min(entry_.block_bytes, entry_.bytes - at));
   if (Xxh3_64(block) != Load<std::uint64_t>(checksums_ + b * kChecksumBytes)) {
-    throw Error(ErrorCode::kCorruption, Location{path_, {}, entry_.offset + at},
-                "corrupt: checksum mismatch in block " + std::to_string(b) + " of section \"" + SectionName(entry_) + "\"");
+    throw Error(
+        ErrorCode::kCorruption, Location{path_, {}, entry_.offset + at},
+        "corrupt: checksum mismatch in block " + std::to_string(b) + " of section \"" + SectionName(entry_) + "\"");
   }
   if (check_) check_(b, block);
 }

@@ -21,7 +21,8 @@ class BlockedSection {
 
   BlockedSection() = default;  // of no bytes
   // `block_table` is the file's. Precondition: entry.block_bytes is 2^shift times `unit_bytes`; entry lies in the file.
-  BlockedSection(Bytes file, const SectionEntry& entry, const std::byte* block_table, std::uint32_t unit_bytes, unsigned shift, std::string path);
+  BlockedSection(Bytes file, const SectionEntry& entry, const std::byte* block_table, std::uint32_t unit_bytes,
+                 unsigned shift, std::string path);
 
   // For a section whose content is not known.
   BlockedSection(Bytes file, const SectionEntry& entry, const std::byte* block_table, std::string path);
@@ -39,8 +40,10 @@ class BlockedSection {
     return data_ + i * unit_bytes_;
   }
 
-  // `size` units from `begin`, verified. Throws kCorruption where they leave the section: then record and byte of what pointed here are named.
-  Bytes Range(std::uint64_t begin, std::uint64_t size, std::optional<std::uint64_t> record, std::uint64_t pointer_offset) const;
+  // `size` units from `begin`, verified. Throws kCorruption where they leave the section: then record and byte of what
+  // pointed here are named.
+  Bytes Range(std::uint64_t begin, std::uint64_t size, std::optional<std::uint64_t> record,
+              std::uint64_t pointer_offset) const;
 
   // Verifies block `b`, whether or not this was done before. Throws Error.
   void Verify(std::uint64_t b) const;
@@ -50,7 +53,8 @@ class BlockedSection {
 
  private:
   void Touch(std::uint64_t block) const {
-    if (!verified_[block].load(std::memory_order_acquire)) [[unlikely]] FirstTouch(block);
+    if (!verified_[block].load(std::memory_order_acquire)) [[unlikely]]
+      FirstTouch(block);
   }
   void FirstTouch(std::uint64_t block) const;
 

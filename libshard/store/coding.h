@@ -16,7 +16,8 @@ T Load(const void* from) {
   std::memcpy(&value, from, sizeof value);
   if constexpr (std::endian::native == std::endian::big) {
     std::make_unsigned_t<T> swapped = 0;
-    for (std::size_t i = 0; i < sizeof value; ++i) swapped |= static_cast<decltype(value)>((value >> (8 * i) & 0xFF) << (8 * (sizeof value - 1 - i)));
+    for (std::size_t i = 0; i < sizeof value; ++i)
+      swapped |= static_cast<decltype(value)>((value >> (8 * i) & 0xFF) << (8 * (sizeof value - 1 - i)));
     value = swapped;
   }
   return static_cast<T>(value);
@@ -31,6 +32,8 @@ void Store(void* to, T number) {
 }
 
 // The next multiple of `alignment`, a power of two. Precondition: it fits 64 bits.
-constexpr std::uint64_t AlignUp(std::uint64_t n, std::uint64_t alignment) { return (n + alignment - 1) & ~(alignment - 1); }
+constexpr std::uint64_t AlignUp(std::uint64_t n, std::uint64_t alignment) {
+  return (n + alignment - 1) & ~(alignment - 1);
+}
 
 }  // namespace shardpack

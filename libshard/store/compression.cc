@@ -66,15 +66,15 @@ std::uint64_t MaxRawBytes(std::uint64_t stored_bytes) noexcept {
   return (stored_bytes / 4 + 1) * ZSTD_BLOCKSIZE_MAX;
 }
 
-bool Decompress(Bytes stored, std::size_t raw_bytes, const DecompressionDictionary* dictionary, std::vector<std::byte>& out) {
+bool Decompress(Bytes stored, std::size_t raw_bytes, const DecompressionDictionary* dictionary,
+                std::vector<std::byte>& out) {
   if (ZSTD_getFrameContentSize(stored.data(), stored.size()) != raw_bytes) return false;
   out.resize(raw_bytes);
   ZSTD_DCtx* const context = ThreadContext();
   const std::size_t size =
-      dictionary != nullptr
-          ? ZSTD_decompress_usingDDict(context, out.data(), raw_bytes, stored.data(), stored.size(),
-                                       static_cast<const ZSTD_DDict*>(dictionary->get()))
-          : ZSTD_decompressDCtx(context, out.data(), raw_bytes, stored.data(), stored.size());
+      dictionary != nullptr ? ZSTD_decompress_usingDDict(context, out.data(), raw_bytes, stored.data(), stored.size(),
+                                                         static_cast<const ZSTD_DDict*>(dictionary->get()))
+                            : ZSTD_decompressDCtx(context, out.data(), raw_bytes, stored.data(), stored.size());
   return size == raw_bytes;
 }
 

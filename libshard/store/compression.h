@@ -40,7 +40,9 @@ class DecompressionDictionary {
 // The largest number of bytes that `stored_bytes` of zstd can stand for: a limit before memory is asked for.
 std::uint64_t MaxRawBytes(std::uint64_t stored_bytes) noexcept;
 
-// Decompresses `stored` to exactly `raw_bytes` bytes in `out`; false where that is not what it holds. Uses a context of the calling thread.
-bool Decompress(Bytes stored, std::size_t raw_bytes, const DecompressionDictionary* dictionary, std::vector<std::byte>& out);
+// Decompresses `stored` to exactly `raw_bytes` bytes in `out`; false where that is not what it holds. Uses a context of
+// the calling thread.
+bool Decompress(Bytes stored, std::size_t raw_bytes, const DecompressionDictionary* dictionary,
+                std::vector<std::byte>& out);
 
 }  // namespace shardpack

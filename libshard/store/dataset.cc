@@ -24,7 +24,8 @@ struct Dataset::Impl {
 
   const ShardReader& Shard(std::uint32_t s) const {
     assert(s < slots.size());
-    if (const ShardReader* const ready = slots[s].ready.load(std::memory_order_acquire)) [[likely]] return *ready;
+    if (const ShardReader* const ready = slots[s].ready.load(std::memory_order_acquire)) [[likely]]
+      return *ready;
     return OpenShard(s);
   }
   const ShardReader& OpenShard(std::uint32_t s) const;
@@ -43,14 +44,16 @@ namespace {
   throw Error(ErrorCode::kCorruption, Location{path.string(), {}, {}}, message);
 }
 
-// A shard alone is a dataset of one shard; all but the file's digest, for which every byte would be read, stands in its index.
+// A shard alone is a dataset of one shard; all but the file's digest, for which every byte would be read, stands in its
+// index.
 Manifest ManifestOf(const ShardReader& reader) {
   Manifest manifest;
   manifest.classes = reader.class_names();
   manifest.label_kind = manifest.classes.empty() ? LabelKind::kInteger : LabelKind::kClass;
   manifest.records = reader.num_records();
   manifest.bytes_out = reader.file_bytes();
-  manifest.shards = {{reader.path().filename().string(), reader.num_records(), reader.file_bytes(), {}, reader.index_digest()}};
+  manifest.shards = {
+      {reader.path().filename().string(), reader.num_records(), reader.file_bytes(), {}, reader.index_digest()}};
   DatasetDigester digester;
   for (std::uint64_t i = 0; i < reader.num_records(); ++i) {
     const RecordInfo info = reader.Info(i);
@@ -77,8 +80,8 @@ ShardReader Dataset::Impl::OpenChecked(const ShardEntry& entry) const {
   if (error == std::errc::no_such_file_or_directory) Corrupt(path, "missing: the manifest names this shard");
   // Before the shard itself is asked: this says best what happened to a file that was cut or replaced.
   if (!error && bytes != entry.bytes) {
-    Corrupt(path, "corrupt: the file is " + std::to_string(bytes) + " bytes, the manifest says " + std::to_string(entry.bytes) +
-                      ": truncated or replaced");
+    Corrupt(path, "corrupt: the file is " + std::to_string(bytes) + " bytes, the manifest says " +
+                      std::to_string(entry.bytes) + ": truncated or replaced");
   }
   ShardReader reader = ShardReader::Open(path);
   if (reader.num_records() != entry.records || reader.index_digest() != entry.index_digest) {
@@ -106,7 +109,8 @@ Dataset Dataset::Open(const std::filesystem::path& path) {
     const std::filesystem::path folder = is_folder ? path : path.parent_path().empty() ? "." : path.parent_path();
     auto impl = std::make_shared<Impl>(Manifest::Load(folder));
     if (impl->manifest.format != "record") {
-      throw Error(ErrorCode::kUnsupported, Location{path.string(), {}, {}}, "a dataset of format \"" + Escaped(impl->manifest.format) + "\", which this program does not read");
+      throw Error(ErrorCode::kUnsupported, Location{path.string(), {}, {}},
+                  "a dataset of format \"" + Escaped(impl->manifest.format) + "\", which this program does not read");
     }
     impl->folder = folder;
     return Dataset(std::move(impl));
@@ -169,7 +173,8 @@ std::uint64_t Dataset::Classmate(std::int64_t label, std::uint64_t k) const {
     if (k < count) return IndexOf({s, shard(s).Classmate(label, k)});
     k -= count;
   }
-  throw Error(ErrorCode::kInvalidArgument, Location{impl_->folder.string(), {}, {}}, "label " + std::to_string(label) + " has no such record");
+  throw Error(ErrorCode::kInvalidArgument, Location{impl_->folder.string(), {}, {}},
+              "label " + std::to_string(label) + " has no such record");
 }
 
 std::uint32_t Dataset::num_shards() const noexcept { return static_cast<std::uint32_t>(impl_->slots.size()); }

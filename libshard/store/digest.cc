@@ -22,7 +22,8 @@ struct DatasetDigester::Impl {
 DatasetDigester::DatasetDigester() : impl_(std::make_unique<Impl>()) {}
 DatasetDigester::~DatasetDigester() = default;
 
-void DatasetDigester::Add(std::string_view key, std::int64_t label, Bytes metadata, Encoding encoding, std::uint64_t encoded_xxh3) {
+void DatasetDigester::Add(std::string_view key, std::int64_t label, Bytes metadata, Encoding encoding,
+                          std::uint64_t encoded_xxh3) {
   impl_->AddWithLength(AsBytes(key));
   impl_->AddNumber(label);
   impl_->AddWithLength(metadata);

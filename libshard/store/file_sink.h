@@ -21,7 +21,8 @@ class FileSink {
 
   std::uint64_t offset() const noexcept { return flushed_bytes_ + buffer_.size(); }
 
-  // The next `size` bytes of the file, for the caller to fill; valid until the next call. Precondition: size <= kBufferBytes.
+  // The next `size` bytes of the file, for the caller to fill; valid until the next call. Precondition: size <=
+  // kBufferBytes.
   std::byte* Extend(std::size_t size);
   void Write(Bytes bytes);
   void PadTo(std::uint64_t alignment);  // with zeros; at most kBufferBytes

@@ -28,7 +28,8 @@ std::string ReadWhole(const std::filesystem::path& path) {
     if (got < 0) ThrowSystemError(errno, "read", path.string());
     if (got == 0) return text;
     text.append(buffer, static_cast<std::size_t>(got));
-    if (text.size() > kMaxManifestBytes) throw Error(ErrorCode::kCorruption, Location{path.string(), {}, {}}, "no manifest is this long");
+    if (text.size() > kMaxManifestBytes)
+      throw Error(ErrorCode::kCorruption, Location{path.string(), {}, {}}, "no manifest is this long");
   }
 }
 

@@ -1,7 +1,6 @@
 // The text of the manifest: written by hand, so that its bytes depend on no library's version, and read strictly.
-#include <nlohmann/json.hpp>
-
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "libshard/store/text.h"
 #include "shardpack/error.h"
@@ -30,7 +29,9 @@ std::string Quoted(std::string_view text) {
   return out + '"';
 }
 
-std::string ByteString(std::string_view bytes) { return IsUtf8(bytes) ? Quoted(bytes) : "{\"hex\": \"" + ToHex(bytes) + "\"}"; }
+std::string ByteString(std::string_view bytes) {
+  return IsUtf8(bytes) ? Quoted(bytes) : "{\"hex\": \"" + ToHex(bytes) + "\"}";
+}
 
 // `begin`, the items with commas between, `end`. Lines of their own where `line` is given.
 template <typename Items, typename Text>
@@ -47,13 +48,15 @@ std::string Join(const Items& items, const char* begin, const char* end, const c
 }
 
 std::string ShardLine(const ShardEntry& shard) {
-  return "{\"file\": " + ByteString(shard.file) + ", \"records\": " + std::to_string(shard.records) + ", \"bytes\": " + std::to_string(shard.bytes) +
-         ", \"digest\": \"" + shard.digest.Hex() + "\", \"index_digest\": \"" + shard.index_digest.Hex() + "\"}";
+  return "{\"file\": " + ByteString(shard.file) + ", \"records\": " + std::to_string(shard.records) +
+         ", \"bytes\": " + std::to_string(shard.bytes) + ", \"digest\": \"" + shard.digest.Hex() +
+         "\", \"index_digest\": \"" + shard.index_digest.Hex() + "\"}";
 }
 
 std::string CodecText(const std::pair<const std::string, CodecCount>& codec) {
   const CodecCount& count = codec.second;
-  return Quoted(codec.first) + ": {\"records\": " + std::to_string(count.records) + ", \"raw_bytes\": " + std::to_string(count.raw_bytes) +
+  return Quoted(codec.first) + ": {\"records\": " + std::to_string(count.records) +
+         ", \"raw_bytes\": " + std::to_string(count.raw_bytes) +
          ", \"stored_bytes\": " + std::to_string(count.stored_bytes) + "}";
 }
 
@@ -70,7 +73,8 @@ std::string HistogramText(const Histogram& histogram) {
 // A value of the document and how to name it in a message.
 class Field {
  public:
-  Field(const Json& json, std::string name, const std::string& path) : json_(json), name_(std::move(name)), path_(path) {}
+  Field(const Json& json, std::string name, const std::string& path)
+      : json_(json), name_(std::move(name)), path_(path) {}
 
   [[noreturn]] void Fail(const std::string& message) const {
     throw Error(ErrorCode::kCorruption, Location{path_, {}, {}}, "corrupt manifest: \"" + name_ + "\" " + message);
@@ -139,8 +143,8 @@ void AddTo(std::uint64_t& sum, std::uint64_t number, const Field& field) {
 ShardEntry ParseShard(const Field& field) {
   ShardEntry shard;
   shard.file = field.At("file").ByteString();
-  const bool inside = !shard.file.empty() && shard.file != "." && shard.file != ".." && shard.file.find('/') == std::string::npos &&
-                      shard.file.find('\0') == std::string::npos;
+  const bool inside = !shard.file.empty() && shard.file != "." && shard.file != ".." &&
+                      shard.file.find('/') == std::string::npos && shard.file.find('\0') == std::string::npos;
   if (!inside) field.At("file").Fail("is not the name of a file in the dataset's folder");
   shard.records = field.At("records").Number(std::numeric_limits<std::uint32_t>::max());
   shard.bytes = field.At("bytes").Number();
@@ -185,10 +189,14 @@ void ParseShards(const Field& root, Manifest& manifest) {
 }
 
 void ParseCounts(const Field& root, Manifest& manifest) {
-  root.At("options").EachMember([&](const std::string& key, const Field& value) { manifest.options[key] = value.ByteString(); });
-  root.At("encodings").EachMember([&](const std::string& key, const Field& value) { manifest.encodings[key] = value.Number(); });
+  root.At("options").EachMember(
+      [&](const std::string& key, const Field& value) { manifest.options[key] = value.ByteString(); });
+  root.At("encodings").EachMember([&](const std::string& key, const Field& value) {
+    manifest.encodings[key] = value.Number();
+  });
   root.At("codecs").EachMember([&](const std::string& key, const Field& value) {
-    manifest.codecs[key] = {value.At("records").Number(), value.At("raw_bytes").Number(), value.At("stored_bytes").Number()};
+    manifest.codecs[key] = {value.At("records").Number(), value.At("raw_bytes").Number(),
+                            value.At("stored_bytes").Number()};
   });
   manifest.widths = ParseHistogram(root.At("widths"), manifest.records);
   manifest.heights = ParseHistogram(root.At("heights"), manifest.records);
@@ -215,7 +223,9 @@ Manifest ParseManifest(const Field& root) {
 std::string Manifest::ToJson() const {
   const auto number = [](std::uint64_t n) { return std::to_string(n); };
   std::string out = "{\n";
-  const auto add = [&](const char* key, const std::string& value) { out += "  \"" + std::string(key) + "\": " + value + ",\n"; };
+  const auto add = [&](const char* key, const std::string& value) {
+    out += "  \"" + std::string(key) + "\": " + value + ",\n";
+  };
   add("format_version", number(format_version));
   if (!name.empty()) add("name", ByteString(name));
   add("format", Quoted(format));
@@ -226,10 +236,12 @@ std::string Manifest::ToJson() const {
   add("bytes_in", number(bytes_in));
   add("bytes_out", number(bytes_out));
   add("bad_inputs", number(bad_inputs));
-  add("options", Join(options, "{", "}", "\n    ", [](const auto& o) { return Quoted(o.first) + ": " + ByteString(o.second); }));
+  add("options",
+      Join(options, "{", "}", "\n    ", [](const auto& o) { return Quoted(o.first) + ": " + ByteString(o.second); }));
   add("label_kind", Quoted(Name(label_kind)));
   add("classes", Join(classes, "[", "]", "\n    ", [](const std::string& c) { return ByteString(c); }));
-  add("encodings", Join(encodings, "{", "}", "\n    ", [&](const auto& e) { return Quoted(e.first) + ": " + number(e.second); }));
+  add("encodings",
+      Join(encodings, "{", "}", "\n    ", [&](const auto& e) { return Quoted(e.first) + ": " + number(e.second); }));
   add("codecs", Join(codecs, "{", "}", "\n    ", CodecText));
   add("widths", HistogramText(widths));
   add("heights", HistogramText(heights));
@@ -250,7 +262,8 @@ Manifest Manifest::FromJson(std::string_view text, const std::string& path) {
   const std::uint64_t version = root.At("format_version").Number();
   if (version > kManifestVersion) {
     throw Error(ErrorCode::kUnsupported, where,
-                "manifest version " + std::to_string(version) + " is newer than this program, which reads up to " + std::to_string(kManifestVersion));
+                "manifest version " + std::to_string(version) + " is newer than this program, which reads up to " +
+                    std::to_string(kManifestVersion));
   }
   if (version == 0) root.At("format_version").Fail("was never 0");
   return ParseManifest(root);

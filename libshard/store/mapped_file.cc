@@ -19,7 +19,8 @@ MappedFile MappedFile::Open(const std::filesystem::path& path) {
   if (!fd) ThrowSystemError(errno, "open", path.string());
   struct stat status;
   if (fstat(fd.get(), &status) != 0) ThrowSystemError(errno, "read", path.string());
-  if (!S_ISREG(status.st_mode)) throw Error(ErrorCode::kCorruption, Location{path.string(), {}, {}}, "not a shardpack shard: not a regular file");
+  if (!S_ISREG(status.st_mode))
+    throw Error(ErrorCode::kCorruption, Location{path.string(), {}, {}}, "not a shardpack shard: not a regular file");
   MappedFile file;
   file.size_ = static_cast<std::size_t>(status.st_size);
   if (file.size_ == 0) return file;

@@ -52,7 +52,8 @@ struct ShardReader::Impl {
   FileFooter footer;
   std::vector<SectionEntry> section_entries;
   Digest128 index_digest;
-  BlockedSection rows, keys, metadata_positions, metadata, side_data_positions, side_data, lookup, labels, classmates, dictionary, class_names;
+  BlockedSection rows, keys, metadata_positions, metadata, side_data_positions, side_data, lookup, labels, classmates,
+      dictionary, class_names;
 
   // Made at first use. The mutex is taken once each.
   mutable std::mutex mutex;

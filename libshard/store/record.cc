@@ -8,14 +8,22 @@ namespace shardpack {
 
 std::string_view Name(Encoding encoding) {
   switch (encoding) {
-    case Encoding::kJpeg: return "jpeg";
-    case Encoding::kPng: return "png";
-    case Encoding::kWebp: return "webp";
-    case Encoding::kBmp: return "bmp";
-    case Encoding::kGif: return "gif";
-    case Encoding::kTiff: return "tiff";
-    case Encoding::kPnm: return "pnm";
-    case Encoding::kUnknown: break;
+    case Encoding::kJpeg:
+      return "jpeg";
+    case Encoding::kPng:
+      return "png";
+    case Encoding::kWebp:
+      return "webp";
+    case Encoding::kBmp:
+      return "bmp";
+    case Encoding::kGif:
+      return "gif";
+    case Encoding::kTiff:
+      return "tiff";
+    case Encoding::kPnm:
+      return "pnm";
+    case Encoding::kUnknown:
+      break;
   }
   return "unknown";
 }
@@ -27,9 +35,12 @@ std::string_view FileExtension(Encoding encoding) {
 
 std::string_view Name(Codec codec) {
   switch (codec) {
-    case Codec::kStored: return "stored";
-    case Codec::kZstd: return "zstd";
-    case Codec::kZstdDictionary: return "zstd-dictionary";
+    case Codec::kStored:
+      return "stored";
+    case Codec::kZstd:
+      return "zstd";
+    case Codec::kZstdDictionary:
+      return "zstd-dictionary";
   }
   return "unknown";
 }

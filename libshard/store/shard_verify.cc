@@ -26,9 +26,12 @@ class ShardVerifier {
 
  private:
   void Add(std::optional<std::uint64_t> record, std::uint64_t offset, const char* kind, const std::string& message) {
-    report_({record, offset, kind, Error(ErrorCode::kCorruption, Location{shard_.path_text, record, offset}, message).what()});
+    report_({record, offset, kind,
+             Error(ErrorCode::kCorruption, Location{shard_.path_text, record, offset}, message).what()});
   }
-  void Add(const Error& error, const char* kind) { report_({error.where().record, error.where().offset.value_or(0), kind, error.what()}); }
+  void Add(const Error& error, const char* kind) {
+    report_({error.where().record, error.where().offset.value_or(0), kind, error.what()});
+  }
 
   // `what` throws Error where something is wrong; true where nothing is.
   template <typename What>
@@ -45,7 +48,8 @@ class ShardVerifier {
   void CheckZero(std::uint64_t begin, std::uint64_t end, std::optional<std::uint64_t> record) {
     const Bytes gap = file_.subspan(begin, end - begin);
     const auto found = std::find_if(gap.begin(), gap.end(), [](std::byte b) { return b != std::byte{0}; });
-    if (found != gap.end()) Add(record, begin + static_cast<std::uint64_t>(found - gap.begin()), "padding", "corrupt: padding is not zero");
+    if (found != gap.end())
+      Add(record, begin + static_cast<std::uint64_t>(found - gap.begin()), "padding", "corrupt: padding is not zero");
   }
 
   void VerifyBlocks();
@@ -115,7 +119,8 @@ void ShardVerifier::VerifyRecords() {
 void ShardVerifier::VerifyRecord(std::uint64_t i) {
   const Row row = shard_.RowAt(i);
   const std::uint64_t begin = row.info.offset - RecordHeaderBytes(row.key_bytes);
-  if (position_known_ && begin != position_) Add(i, begin, "order", "corrupt: the record does not begin where the one before ends");
+  if (position_known_ && begin != position_)
+    Add(i, begin, "order", "corrupt: the record does not begin where the one before ends");
   const std::uint64_t end = row.info.offset + row.info.stored_bytes;
   position_ = AlignUp(end, kPayloadAlignment);
   position_known_ = true;
@@ -130,7 +135,9 @@ void ShardVerifier::VerifyRecordHeader(std::uint64_t i, const Row& row, std::uin
   const HeaderState state = DecodeRecordHeader(file_.subspan(begin, row.info.offset - begin), found);
   if (state != HeaderState::kGood) {
     const bool checksum = state == HeaderState::kBadChecksum;
-    return Add(i, begin, "record-header", checksum ? "corrupt: checksum mismatch in the record header" : "corrupt: the record header is malformed");
+    return Add(
+        i, begin, "record-header",
+        checksum ? "corrupt: checksum mismatch in the record header" : "corrupt: the record header is malformed");
   }
   RecordHeader wanted;
   wanted.sync_marker = shard_.header.sync_marker;
@@ -198,7 +205,8 @@ void ShardVerifier::VerifyClassmates() {
     const std::byte* const entry = shard_.labels.At(l);
     const std::int64_t label = Load<std::int64_t>(entry);
     const std::uint64_t first = Load<std::uint64_t>(entry + 8), count = Load<std::uint64_t>(entry + 16);
-    if (first != next) Add({}, shard_.labels.OffsetOf(l), "order", "corrupt: the classmates of a label do not follow those before");
+    if (first != next)
+      Add({}, shard_.labels.OffsetOf(l), "order", "corrupt: the classmates of a label do not follow those before");
     for (std::uint64_t k = first; k < first + count; ++k) {
       const std::uint32_t record = Load<std::uint32_t>(shard_.classmates.At(k));
       const bool ascending = k == first || Load<std::uint32_t>(shard_.classmates.At(k - 1)) < record;
@@ -208,10 +216,12 @@ void ShardVerifier::VerifyClassmates() {
     }
     next = first + count;
   }
-  if (next != shard_.classmates.size()) Add({}, shard_.labels.entry().offset, "order", "corrupt: records without a label's entry");
+  if (next != shard_.classmates.size())
+    Add({}, shard_.labels.entry().offset, "order", "corrupt: records without a label's entry");
 }
 
-void ShardReader::VerifyAll(const std::function<void(const Fault&)>& report, const std::function<void(std::uint64_t, Bytes)>& visit) const {
+void ShardReader::VerifyAll(const std::function<void(const Fault&)>& report,
+                            const std::function<void(std::uint64_t, Bytes)>& visit) const {
   ShardVerifier(*impl_, report, visit).Run();
 }
 

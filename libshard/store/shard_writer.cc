@@ -55,7 +55,9 @@ struct Geometry {
   std::uint32_t flags;
   std::uint64_t block_bytes;
 };
-constexpr Geometry Array(SectionId id, std::uint32_t flags, std::uint64_t entry_bytes) { return {id, flags, entry_bytes << kArrayBlockShift}; }
+constexpr Geometry Array(SectionId id, std::uint32_t flags, std::uint64_t entry_bytes) {
+  return {id, flags, entry_bytes << kArrayBlockShift};
+}
 constexpr Geometry Heap(SectionId id, std::uint32_t flags) { return {id, flags, std::uint64_t{1} << kHeapBlockShift}; }
 
 }  // namespace
@@ -100,9 +102,11 @@ struct ShardWriter::Impl {
 void ShardWriter::Impl::CheckRecord(const RecordToWrite& record) const {
   constexpr std::size_t kMaxLength = std::numeric_limits<std::uint32_t>::max();
   if (num_records == kMaxLength) Refuse("a shard holds at most 4,294,967,295 records");
-  if (record.key.size() > kMaxKeyBytes) Refuse("a key of " + std::to_string(record.key.size()) + " bytes; 65,535 is the most");
+  if (record.key.size() > kMaxKeyBytes)
+    Refuse("a key of " + std::to_string(record.key.size()) + " bytes; 65,535 is the most");
   if (record.payload.size() > kMaxLength) Refuse("a payload of 4 GiB or more");
-  if (record.metadata.size() > kMaxLength || record.side_data.size() > kMaxLength) Refuse("metadata or side data of 4 GiB or more");
+  if (record.metadata.size() > kMaxLength || record.side_data.size() > kMaxLength)
+    Refuse("metadata or side data of 4 GiB or more");
   if (record.info.codec == Codec::kZstdDictionary && options.dictionary.empty()) Refuse("the shard has no dictionary");
   assert(record.info.orientation >= 1 && record.info.orientation <= 8);
   assert(record.info.codec != Codec::kStored ||
@@ -166,8 +170,9 @@ void ShardWriter::Impl::WriteOptionalHeap(const OptionalHeap& heap, std::uint32_
 }
 
 Buffer ShardWriter::Impl::EncodedLookup() {
-  std::sort(lookup.begin(), lookup.end(),
-            [](const LookupEntry& a, const LookupEntry& b) { return a.hash != b.hash ? a.hash < b.hash : a.record < b.record; });
+  std::sort(lookup.begin(), lookup.end(), [](const LookupEntry& a, const LookupEntry& b) {
+    return a.hash != b.hash ? a.hash < b.hash : a.record < b.record;
+  });
   Buffer out(lookup.size() * kLookupEntryBytes);
   for (std::size_t i = 0; i < lookup.size(); ++i) {
     Store(&out[i * kLookupEntryBytes], lookup[i].hash);
@@ -190,7 +195,8 @@ void ShardWriter::Impl::WriteClassmates() {
   Buffer labels, classmates(num_records * kClassmateBytes);
   for (std::uint64_t i = 0, end = 0; i < num_records; i = end) {
     const std::int64_t current = label[order[i]];
-    for (end = i; end < num_records && label[order[end]] == current; ++end) Store(&classmates[end * kClassmateBytes], order[end]);
+    for (end = i; end < num_records && label[order[end]] == current; ++end)
+      Store(&classmates[end * kClassmateBytes], order[end]);
     std::byte* const entry = Extend(labels, kLabelEntryBytes);
     Store(entry, current);
     Store(entry + 8, i);

@@ -20,7 +20,10 @@ Utf8Char DecodeUtf8(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned first = byte(0);
   if (first < 0x80) return {first, 1, true};
-  const std::size_t length = first >= 0xF0 && first < 0xF5 ? 4 : first >= 0xE0 && first < 0xF0 ? 3 : first >= 0xC2 && first < 0xE0 ? 2 : 0;
+  const std::size_t length = first >= 0xF0 && first < 0xF5   ? 4
+                             : first >= 0xE0 && first < 0xF0 ? 3
+                             : first >= 0xC2 && first < 0xE0 ? 2
+                                                             : 0;
   if (length == 0 || text.size() < length) return {};
   char32_t code_point = first & (0xFFu >> (length + 1));
   for (std::size_t i = 1; i < length; ++i) {
@@ -35,7 +38,8 @@ Utf8Char DecodeUtf8(std::string_view text) {
 
 bool IsPrintable(char32_t c) {
   if (c < 0x20 || (c >= 0x7F && c < 0xA0)) return false;
-  const bool line_or_direction = (c >= 0x200E && c <= 0x200F) || (c >= 0x2028 && c <= 0x202E) || (c >= 0x2066 && c <= 0x2069);
+  const bool line_or_direction =
+      (c >= 0x200E && c <= 0x200F) || (c >= 0x2028 && c <= 0x202E) || (c >= 0x2066 && c <= 0x2069);
   return !line_or_direction && c != 0xFEFF;
 }
 

@@ -1,5 +1,5 @@
-#include <cerrno>
 #include <catch2/catch.hpp>
+#include <cerrno>
 
 #include "libshard/store/checksum.h"
 #include "shardpack/error.h"
@@ -35,7 +35,8 @@ TEST_CASE("XXH3 gives the same for bytes in pieces as for the whole, at any addr
   const std::vector<std::byte> bytes = Ramp(100000);
   for (const std::size_t piece : {1, 7, 64, 1000, 99999}) {
     Xxh3Stream128 stream;
-    for (std::size_t at = 0; at < bytes.size(); at += piece) stream.Add(Bytes(bytes).subspan(at, std::min(piece, bytes.size() - at)));
+    for (std::size_t at = 0; at < bytes.size(); at += piece)
+      stream.Add(Bytes(bytes).subspan(at, std::min(piece, bytes.size() - at)));
     CHECK(stream.Finish() == Xxh3_128(bytes));
   }
   const std::vector<std::byte> copy(bytes.begin() + 3, bytes.begin() + 3003);
@@ -46,7 +47,8 @@ TEST_CASE("a digest's text is 32 lower-case digits and reads back", "[record]") 
   const Digest128 digest{0x00ff102030405060, 0xfedcba9876543210};
   CHECK(digest.Hex() == "00ff102030405060fedcba9876543210");
   CHECK(Digest128::FromHex(digest.Hex()) == digest);
-  for (const char* bad : {"", "00ff", "00FF102030405060fedcba9876543210", "00ff102030405060fedcba987654321g", "00ff102030405060fedcba98765432100"}) {
+  for (const char* bad : {"", "00ff", "00FF102030405060fedcba9876543210", "00ff102030405060fedcba987654321g",
+                          "00ff102030405060fedcba98765432100"}) {
     CHECK_THROWS_AS(Digest128::FromHex(bad), Error);
   }
 }
@@ -80,8 +82,11 @@ TEST_CASE("what is not printable UTF-8 is escaped", "[error]") {
 }
 
 TEST_CASE("UTF-8 is told from what only looks like it", "[error]") {
-  for (const char* good : {"", "a", "\xC2\x80", "\xE0\xA0\x80", "\xED\x9F\xBF", "\xEE\x80\x80", "\xF0\x90\x80\x80", "\xF4\x8F\xBF\xBF"}) CHECK(IsUtf8(good));
-  for (const char* bad : {"\x80", "\xC1\xBF", "\xE0\x9F\xBF", "\xED\xA0\x80", "\xF0\x8F\xBF\xBF", "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xC2", "\xE2\x82"}) {
+  for (const char* good :
+       {"", "a", "\xC2\x80", "\xE0\xA0\x80", "\xED\x9F\xBF", "\xEE\x80\x80", "\xF0\x90\x80\x80", "\xF4\x8F\xBF\xBF"})
+    CHECK(IsUtf8(good));
+  for (const char* bad : {"\x80", "\xC1\xBF", "\xE0\x9F\xBF", "\xED\xA0\x80", "\xF0\x8F\xBF\xBF", "\xF4\x90\x80\x80",
+                          "\xF5\x80\x80\x80", "\xC2", "\xE2\x82"}) {
     CHECK_FALSE(IsUtf8(bad));
   }
 }

@@ -21,7 +21,9 @@ ShardBuilder Numbered(int first, int count) {
 
 // Ten records in four shards, one of them empty.
 struct Fixture {
-  Fixture() { manifest = WriteDataset(folder.path(), {Numbered(0, 3), Numbered(3, 0), Numbered(3, 3), Numbered(6, 4)}); }
+  Fixture() {
+    manifest = WriteDataset(folder.path(), {Numbered(0, 3), Numbered(3, 0), Numbered(3, 3), Numbered(6, 4)});
+  }
   std::filesystem::path shard(int s) const { return folder / manifest.shards[s].file; }
 
   std::string ReadThrows(std::uint64_t index) const {
@@ -118,7 +120,9 @@ TEST_CASE("a cut shard is told from its size", "[dataset]") {
   const Fixture made;
   const std::uint64_t size = made.manifest.shards[0].bytes;
   std::filesystem::resize_file(made.shard(0), size - 1);
-  CHECK_THAT(made.ReadThrows(0), Contains("shard-0.shard") && Contains("is " + std::to_string(size - 1) + " bytes, the manifest says " + std::to_string(size)));
+  CHECK_THAT(made.ReadThrows(0),
+             Contains("shard-0.shard") &&
+                 Contains("is " + std::to_string(size - 1) + " bytes, the manifest says " + std::to_string(size)));
 }
 
 TEST_CASE("shards of one size that changed places are refused", "[dataset]") {

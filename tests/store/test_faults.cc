@@ -11,7 +11,8 @@ using Catch::Contains;
 
 namespace {
 
-constexpr std::uint32_t kRows = 1, kColumn = 2, kMetadata = 4, kLookup = 6, kLabels = 7, kClassmates = 8, kDictionary = 9, kClassNames = 11;
+constexpr std::uint32_t kRows = 1, kColumn = 2, kMetadata = 4, kLookup = 6, kLabels = 7, kClassmates = 8,
+                        kDictionary = 9, kClassNames = 11;
 
 class Bench {
  public:
@@ -74,8 +75,10 @@ TEST_CASE("a shard bent in no way opens and has no fault", "[faults]") {
 TEST_CASE("what is no shard is said to be none", "[faults]") {
   CHECK_THAT(OpenThrows({}), Contains("empty"));
   CHECK_THAT(OpenThrows(AsBytes("hello, world\n")), Contains("not a shardpack shard"));
-  CHECK_THAT(OpenThrows(AsBytes(std::string("\x89HDF\r\n\x1A\n") + std::string(100, '\0'))), Contains("not a shardpack shard") && Contains("HDF5"));
-  CHECK_THAT(OpenThrows(AsBytes(std::string("\xFF\xD8\xFF\xE0") + std::string(100, 'x'))), Contains("not a shardpack shard") && Contains("JPEG"));
+  CHECK_THAT(OpenThrows(AsBytes(std::string("\x89HDF\r\n\x1A\n") + std::string(100, '\0'))),
+             Contains("not a shardpack shard") && Contains("HDF5"));
+  CHECK_THAT(OpenThrows(AsBytes(std::string("\xFF\xD8\xFF\xE0") + std::string(100, 'x'))),
+             Contains("not a shardpack shard") && Contains("JPEG"));
   CHECK_THAT(OpenThrows(std::vector<std::byte>(5000)), Contains("not a shardpack shard"));
   CHECK_THAT(OpenThrows(Noise(5000, 1)), Contains("not a shardpack shard"));
   CHECK_THAT(OpenThrows(AsBytes("\x89SHPK")), Contains("truncated"));
@@ -171,7 +174,10 @@ TEST_CASE("rows that point elsewhere are refused before use", "[faults]") {
   SECTION("key longer than its heap") { bench.bent.Set64(row + 56, bench.bent.Get64(row + 56) | 0xFFFF); }
   SECTION("raw size of a stored record") { bench.bent.Set32(bench.row(0) + 12, 36); }
   SECTION("hash of a stored record") { bench.bent.Set64(bench.row(0) + 48, 36); }
-  SECTION("a dictionary codec without a dictionary") { bench.bent.Set32(bench.bent.SectionEntryOffset(kDictionary), 77), bench.bent.Set32(bench.bent.SectionEntryOffset(77) + 4, 0); }
+  SECTION("a dictionary codec without a dictionary") {
+    bench.bent.Set32(bench.bent.SectionEntryOffset(kDictionary), 77),
+        bench.bent.Set32(bench.bent.SectionEntryOffset(77) + 4, 0);
+  }
   const std::string what = bench.InfoThrows();
   CHECK_THAT(what, Contains("record ") && Contains("at byte "));
   CHECK_THAT(bench.Faults(), Contains("checksum: "));
@@ -209,7 +215,8 @@ TEST_CASE("the key lookup is checked before use", "[faults]") {
   SECTION("a record that is none") { bench.bent.Set32(entry + 8, 4); }
   SECTION("padding") { bench.bent.Set32(entry + 12, 1); }
   SECTION("order") { bench.bent.Set64(entry, ~std::uint64_t{0}); }
-  CHECK_THAT(bench.Thrown(ErrorCode::kCorruption, [](const ShardReader& shard) { shard.Find("cat/1.jpg"); }), Contains("key lookup"));
+  CHECK_THAT(bench.Thrown(ErrorCode::kCorruption, [](const ShardReader& shard) { shard.Find("cat/1.jpg"); }),
+             Contains("key lookup"));
 }
 
 TEST_CASE("a lookup that names the wrong record finds nothing and is a fault", "[faults]") {
@@ -241,7 +248,8 @@ TEST_CASE("class names that leave their section are refused", "[faults]") {
   SECTION("too many") { bench.bent.Set32(names, 0xFFFFFFFF); }
   SECTION("too few") { bench.bent.Set32(names, 1); }
   SECTION("too long") { bench.bent.Set32(names + 4, 0xFFFFFFFF); }
-  CHECK_THAT(bench.Thrown(ErrorCode::kCorruption, [](const ShardReader& shard) { shard.class_names(); }), Contains("class name"));
+  CHECK_THAT(bench.Thrown(ErrorCode::kCorruption, [](const ShardReader& shard) { shard.class_names(); }),
+             Contains("class name"));
   CHECK_THAT(bench.Faults(), Contains("range: "));
 }
 
@@ -295,8 +303,10 @@ TEST_CASE("a flipped payload bit is reported with its record and offset", "[faul
   const std::uint64_t offset = bench.bent.Get64(bench.row(2));
   bench.bent.bytes()[offset] ^= std::byte{4};
   std::vector<std::byte> bytes;
-  const std::string where = "a.shard: record 2 at byte " + std::to_string(offset) + ": corrupt: checksum mismatch in the payload";
-  CHECK_THAT(bench.Thrown(ErrorCode::kCorruption, [&](const ShardReader& shard) { shard.Read(2, bytes); }), Contains(where));
+  const std::string where =
+      "a.shard: record 2 at byte " + std::to_string(offset) + ": corrupt: checksum mismatch in the payload";
+  CHECK_THAT(bench.Thrown(ErrorCode::kCorruption, [&](const ShardReader& shard) { shard.Read(2, bytes); }),
+             Contains(where));
   CHECK_THAT(bench.Faults(), Contains("checksum: ") && Contains(where));
 }
 

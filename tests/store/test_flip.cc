@@ -42,9 +42,13 @@ Told AskAll(const std::filesystem::path& path, const ShardBuilder& truth) {
       Compare(told, [&] { return shard.Key(i) == record.key; });
       Compare(told, [&] { return AsText(shard.Metadata(i)) == record.metadata; });
       Compare(told, [&] { return std::ranges::equal(shard.SideData(i), record.side_data); });
-      Compare(told, [&] { return shard.Info(i).label == record.label && shard.Info(i).width == record.width && shard.Info(i).orientation == record.orientation; });
+      Compare(told, [&] {
+        return shard.Info(i).label == record.label && shard.Info(i).width == record.width &&
+               shard.Info(i).orientation == record.orientation;
+      });
       Compare(told, [&] { return shard.Find(record.key) == i; });
-      Compare(told, [&] { return shard.NumClassmates(record.label) == 2 && shard.Classmate(record.label, i % 2) == i; });
+      Compare(told,
+              [&] { return shard.NumClassmates(record.label) == 2 && shard.Classmate(record.label, i % 2) == i; });
       Compare(told, [&] {
         shard.Read(i, bytes);
         return bytes == record.raw;
@@ -100,7 +104,8 @@ TEST_CASE("a shard cut at any length is refused, and named truncated, empty or c
       FAIL("a cut shard opened at " << size);
     } catch (const Error& error) {
       const std::string what = error.what();
-      const bool named = what.find("truncated") != std::string::npos || what.find("empty") != std::string::npos || what.find("corrupt") != std::string::npos;
+      const bool named = what.find("truncated") != std::string::npos || what.find("empty") != std::string::npos ||
+                         what.find("corrupt") != std::string::npos;
       if (error.code() != ErrorCode::kCorruption || !named) FAIL(size << ": " << what);
     }
   }

@@ -41,7 +41,8 @@ TEST_CASE("the payloads of the golden shard are written to its very bytes", "[go
   ShardWriter writer(folder / "a.shard", EverySection().options);
   for (std::uint64_t i = 0; i < shard.num_records(); ++i) {
     const RecordInfo info = shard.Info(i);
-    writer.Append({info, shard.Key(i), Bytes(golden).subspan(info.offset, info.stored_bytes), shard.Metadata(i), shard.SideData(i)});
+    writer.Append({info, shard.Key(i), Bytes(golden).subspan(info.offset, info.stored_bytes), shard.Metadata(i),
+                   shard.SideData(i)});
   }
   const ShardSummary summary = writer.Finish();
   CHECK(ReadFile(folder / "a.shard") == golden);

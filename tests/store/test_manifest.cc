@@ -85,7 +85,8 @@ TEST_CASE("a manifest reads back as it was written", "[manifest]") {
 TEST_CASE("the manifest's text is ASCII or UTF-8, a shard a line", "[manifest]") {
   const std::string text = Full().ToJson();
   CHECK(IsUtf8(text));
-  CHECK_THAT(text, Contains("\n    {\"file\": \"shard-00000-5f3a9c01.shard\", \"records\": 3, \"bytes\": 8192, \"digest\": \"00000000000000010000000000000002\""));
+  CHECK_THAT(text, Contains("\n    {\"file\": \"shard-00000-5f3a9c01.shard\", \"records\": 3, \"bytes\": 8192, "
+                            "\"digest\": \"00000000000000010000000000000002\""));
   CHECK_THAT(text, Contains("{\"hex\": \"fffe\"}"));
   CHECK_THAT(text, Contains("\"b\\u000a\\u0001\""));
 }
@@ -99,7 +100,8 @@ TEST_CASE("a manifest that is wrong is refused with the field's name", "[manifes
   CHECK_THAT(Refused(Changed("\"bytes_out\": 8292", "\"bytes_out\": 1")), Contains("\"bytes_out\" is not the sum"));
   CHECK_THAT(Refused(Changed("\"records\": 3", "\"records\": -3")), Contains("\"shards[0].records\""));
   CHECK_THAT(Refused(Changed("\"records\": 3", "\"records\": 3.0")), Contains("\"shards[0].records\""));
-  CHECK_THAT(Refused(Changed("\"records\": 3", "\"records\": 18446744073709551615")), Contains("\"shards[0].records\" is out of range"));
+  CHECK_THAT(Refused(Changed("\"records\": 3", "\"records\": 18446744073709551615")),
+             Contains("\"shards[0].records\" is out of range"));
   CHECK_THAT(Refused(Changed("\"bytes\": 8192", "\"bytes\": 9223372036854775807")), Contains("sums up"));
   CHECK_THAT(Refused(Changed("\"bytes\": 8192", "\"bites\": 8192")), Contains("\"shards[0].bytes\" is missing"));
   CHECK_THAT(Refused(Changed("00000000000000010", "0000000000000001g")), Contains("\"shards[0].digest\""));
@@ -112,7 +114,8 @@ TEST_CASE("a manifest that is wrong is refused with the field's name", "[manifes
   CHECK_THAT(Refused(Changed("[10, 2]", "[4000000000, 2]")), Contains("\"widths[1]\" is out of order"));
   CHECK_THAT(Refused(Changed("[7, 5]", "[7, 4]")), Contains("\"heights\" does not count every record once"));
   CHECK_THAT(Refused(Changed("\"format_version\": 1", "\"format_version\": 0")), Contains("\"format_version\""));
-  CHECK_THAT(Refused(Changed("\"format_version\": 1", "\"format_version\": 2"), ErrorCode::kUnsupported), Contains("newer"));
+  CHECK_THAT(Refused(Changed("\"format_version\": 1", "\"format_version\": 2"), ErrorCode::kUnsupported),
+             Contains("newer"));
 }
 
 TEST_CASE("a manifest never leads out of its folder", "[manifest]") {
@@ -123,7 +126,8 @@ TEST_CASE("a manifest never leads out of its folder", "[manifest]") {
 
 TEST_CASE("a manifest cut at any length is refused", "[manifest]") {
   const std::string text = Full().ToJson();
-  for (std::size_t size = 0; size + 2 < text.size(); ++size) CHECK_THROWS_AS(Manifest::FromJson(text.substr(0, size), "x"), Error);
+  for (std::size_t size = 0; size + 2 < text.size(); ++size)
+    CHECK_THROWS_AS(Manifest::FromJson(text.substr(0, size), "x"), Error);
 }
 
 TEST_CASE("committing puts the manifest in place and leaves nothing else", "[manifest]") {
@@ -153,7 +157,8 @@ TEST_CASE("the dataset digest is XXH3-128 over the records' fields and the class
   const auto number = [&](std::uint64_t n, int size) {
     for (int i = 0; i < size; ++i) bytes += static_cast<char>(n >> (8 * i));
   };
-  number(3, 4), bytes += "key", number(static_cast<std::uint64_t>(-2), 8), number(2, 4), bytes += "{}", number(1, 1), number(0x1122334455667788, 8);
+  number(3, 4), bytes += "key", number(static_cast<std::uint64_t>(-2), 8), number(2, 4), bytes += "{}", number(1, 1),
+      number(0x1122334455667788, 8);
   number(1, 4), bytes += "k", number(7, 8), number(0, 4), number(2, 1), number(9, 8);
   number(2, 4), number(1, 4), bytes += "a", number(0, 4);
   DatasetDigester digester;

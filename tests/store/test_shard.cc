@@ -74,7 +74,8 @@ TEST_CASE("an empty shard opens, verifies and finds nothing", "[shard]") {
 TEST_CASE("records of every small size lie aligned and read back", "[shard]") {
   const TempFolder folder;
   ShardBuilder built;
-  for (std::size_t size = 0; size < 40; ++size) built.Add({std::string(size % 11 + 1, 'k') + std::to_string(size), 0, Noise(size, size)});
+  for (std::size_t size = 0; size < 40; ++size)
+    built.Add({std::string(size % 11 + 1, 'k') + std::to_string(size), 0, Noise(size, size)});
   built.Write(folder / "a.shard");
   const ShardReader shard = ShardReader::Open(folder / "a.shard");
   std::vector<std::byte> bytes;
@@ -219,7 +220,8 @@ TEST_CASE("the writer refuses what the format cannot hold", "[shard_writer]") {
 }
 
 TEST_CASE("a writer that cannot write says so with the system's words", "[shard_writer]") {
-  CHECK_THROWS_WITH(ShardWriter("/nonexistent-folder/a.shard", {}), Catch::Contains("cannot create /nonexistent-folder/a.shard: No such file"));
+  CHECK_THROWS_WITH(ShardWriter("/nonexistent-folder/a.shard", {}),
+                    Catch::Contains("cannot create /nonexistent-folder/a.shard: No such file"));
   // A device that is always full.
   if (!std::filesystem::exists("/dev/full")) return;
   const TempFolder folder;

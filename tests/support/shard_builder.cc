@@ -98,8 +98,10 @@ ShardBuilder EverySection() {
   shard.options.class_names = {"cat", "dog", "na\xEFve"};
   shard.options.dictionary = ToBytes("the quick brown fox jumps over the lazy dog. the quick brown fox ");
   shard.Add({"cat/1.jpg", 0, Noise(37, 1), Codec::kStored, Encoding::kJpeg, 40, 30, 3, 8, 6, "", {}});
-  shard.Add({"cat/2.png", 0, ToBytes(std::string(300, 'x')), Codec::kZstd, Encoding::kPng, 7, 9, 1, 16, 1, R"({"a":1})", {}});
-  shard.Add({"dog/1.bmp", 1, ToBytes("the quick brown fox jumps over the lazy cat"), Codec::kZstdDictionary, Encoding::kBmp, 5, 5, 3, 8, 1, "", Noise(9, 2)});
+  shard.Add(
+      {"cat/2.png", 0, ToBytes(std::string(300, 'x')), Codec::kZstd, Encoding::kPng, 7, 9, 1, 16, 1, R"({"a":1})", {}});
+  shard.Add({"dog/1.bmp", 1, ToBytes("the quick brown fox jumps over the lazy cat"), Codec::kZstdDictionary,
+             Encoding::kBmp, 5, 5, 3, 8, 1, "", Noise(9, 2)});
   shard.Add({"dog/\xFF\xFE.gif", 1, {}, Codec::kStored, Encoding::kGif, 1, 1, 4, 8, 8, R"({"b":[2,3]})", Noise(4, 3)});
   return shard;
 }
@@ -184,7 +186,8 @@ std::uint32_t BentShard::Get32(std::uint64_t at) const { return static_cast<std:
 
 const std::vector<std::byte>& BentShard::Reseal() {
   const auto hash = [&](std::uint64_t at, std::uint64_t size) {
-    if (at > bytes_.size() || size > bytes_.size() - at) return std::uint64_t{0};  // bent beyond the file: no checksum can be right
+    if (at > bytes_.size() || size > bytes_.size() - at)
+      return std::uint64_t{0};  // bent beyond the file: no checksum can be right
     return Xxh3_64(Bytes(bytes_).subspan(at, size));
   };
   const std::uint64_t footer = footer_offset();
