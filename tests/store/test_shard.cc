@@ -129,38 +129,63 @@ TEST_CASE("classmates are the records of a label in ascending order", "[shard]")
   CHECK(FaultsOf(folder / "a.shard").empty());
 }
 
+namespace {
+
+// Rows, lookup and classmates of two blocks, keys and metadata of more than one.
+constexpr std::uint64_t kManyRecords = 70000;
+
+std::string LongKey(std::uint64_t i) { return std::string("some/long/folder/name/key-").append(std::to_string(i)); }
+
+void WriteManyRecords(const std::filesystem::path& path) {
+  ShardWriter writer(path, {});
+  for (std::uint64_t i = 0; i < kManyRecords; ++i) {
+    const std::string key = LongKey(i), text = std::to_string(i * i);
+    RecordToWrite record;
+    record.info.label = static_cast<std::int64_t>(i % 40000);
+    record.info.raw_bytes = static_cast<std::uint32_t>(text.size());
+    record.info.stored_xxh3 = record.info.encoded_xxh3 = Xxh3_64(AsBytes(text));
+    record.key = key;
+    record.payload = AsBytes(text);
+    record.metadata = AsBytes(key);
+    writer.Append(record);
+  }
+  writer.Finish();
+}
+
+}  // namespace
+
 TEST_CASE("an index of several blocks reads as one of a single block", "[shard]") {
   const TempFolder folder;
-  constexpr std::uint64_t kRecords = 70000;  // rows, lookup and classmates: two blocks; keys: more than one
-  {
-    ShardWriter writer(folder / "a.shard", {});
-    for (std::uint64_t i = 0; i < kRecords; ++i) {
-      const std::string key = "some/long/folder/name/key-" + std::to_string(i);
-      const std::string text = std::to_string(i * i);
-      RecordToWrite record;
-      record.info.label = static_cast<std::int64_t>(i % 40000);
-      record.info.raw_bytes = static_cast<std::uint32_t>(text.size());
-      record.info.stored_xxh3 = record.info.encoded_xxh3 = Xxh3_64(AsBytes(text));
-      record.key = key;
-      record.payload = AsBytes(text);
-      record.metadata = AsBytes(key);
-      writer.Append(record);
-    }
-    writer.Finish();
-  }
+  WriteManyRecords(folder / "a.shard");
   const ShardReader shard = ShardReader::Open(folder / "a.shard");
   REQUIRE(shard.sections()[0].num_blocks == 2);
   std::vector<std::byte> bytes;
-  for (std::uint64_t i = 0; i < kRecords; i += 13) {
-    const std::string key = "some/long/folder/name/key-" + std::to_string(i);
+  for (std::uint64_t i = 0; i < kManyRecords; i += 13) {
     shard.Read(i, bytes);
     REQUIRE(AsText(bytes) == std::to_string(i * i));
-    REQUIRE(shard.Key(i) == key);
-    REQUIRE(AsText(shard.Metadata(i)) == key);
-    REQUIRE(shard.Find(key) == i);
+    REQUIRE(shard.Key(i) == LongKey(i));
+    REQUIRE(AsText(shard.Metadata(i)) == LongKey(i));
+    REQUIRE(shard.Find(LongKey(i)) == i);
   }
   CHECK(shard.Classmate(29999, 1) == 69999);
   CHECK(FaultsOf(folder / "a.shard").empty());
+}
+
+TEST_CASE("a damaged block of rows costs its own records and no other", "[shard]") {
+  const TempFolder folder;
+  WriteManyRecords(folder / "a.shard");
+  BentShard bent(ReadFile(folder / "a.shard"));
+  bent.bytes()[bent.SectionOffset(1) + 66000 * 64] ^= std::byte{1};
+  WriteFile(folder / "a.shard", bent.bytes());
+  const ShardReader shard = ShardReader::Open(folder / "a.shard");
+  std::vector<std::byte> bytes;
+  shard.Read(65535, bytes);
+  CHECK(AsText(bytes) == "4294836225");
+  CHECK_THROWS_WITH(shard.Read(65536, bytes), Catch::Contains("block 1 of section \"rows\""));
+  std::uint64_t faults = 0, good = 0;
+  shard.VerifyAll([&](const ShardReader::Fault&) { ++faults; }, [&](std::uint64_t, Bytes) { ++good; });
+  CHECK(faults == 1);
+  CHECK(good == 65536);
 }
 
 TEST_CASE("a record has the metadata it was given where others before and after have none", "[shard]") {

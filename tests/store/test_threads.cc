@@ -41,8 +41,9 @@ TEST_CASE("many threads may touch the same blocks first", "[threads]") {
         const std::uint64_t i = static_cast<std::uint64_t>(t + k) % 4;
         const TestRecord& truth = built.records()[i];
         shard.Read(i, bytes);
-        wrong += bytes != truth.raw || shard.Key(i) != truth.key || shard.Find(truth.key) != i || AsText(shard.Metadata(i)) != truth.metadata ||
-                 shard.class_names() != built.options.class_names || shard.NumClassmates(truth.label) != 2;
+        wrong += bytes != truth.raw || shard.Key(i) != truth.key || shard.Find(truth.key) != i ||
+                 AsText(shard.Metadata(i)) != truth.metadata || shard.class_names() != built.options.class_names ||
+                 shard.NumClassmates(truth.label) != 2;
       }
     });
     REQUIRE(wrong == 0);
