@@ -29,7 +29,7 @@ std::string Ppm(int width, int height) {
 }
 
 // A 2 x 1 GIF, by hand: colours 1 and 2 of four.
-const std::string kGif(
+constexpr char kGifBytes[] =
     "GIF89a\2\0\1\0\x81\0\0"
     "\0\0\0"
     "\xff\0\0"
@@ -37,8 +37,8 @@ const std::string kGif(
     "\0\0\xff"
     "\x2c\0\0\0\0\2\0\1\0\0"
     "\2\2\x8c\x0a\0"
-    ";",
-    43);
+    ";";
+const std::string kGif(kGifBytes, sizeof kGifBytes - 1);
 
 std::string Reason(Bytes bytes, ImageLimits limits = {}) {
   try {
