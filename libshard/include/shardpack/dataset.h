@@ -16,8 +16,8 @@
 namespace shardpack {
 
 // A dataset opened for reading. Copies share the open shards. All const members may be called from any thread; shards are
-// opened (mapped) at their first use and stay open. Throws as ShardReader does; a shard whose size is not the manifest's is
-// kCorruption.
+// opened (mapped) at their first use and stay open. Throws as ShardReader does; a shard that is missing, or whose size or index
+// is not the manifest's, is kCorruption.
 class Dataset {
  public:
   // `path` is a dataset's folder, its dataset.json, or one shard file (a dataset of one shard without a manifest).

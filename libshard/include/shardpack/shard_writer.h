@@ -39,8 +39,8 @@ struct ShardSummary {
 };
 
 // Not thread-safe. The file is complete only after Finish(); the destructor of an unfinished writer closes and removes the file.
-// Throws Error with kIo when the system refuses, kInvalidArgument for a key over 65,535 bytes, a payload of 4 GiB or more, or a
-// record number of 2^32 or more.
+// Throws Error with kIo when the system refuses, kInvalidArgument for a key over 65,535 bytes, a payload of 4 GiB or more, 2^32
+// records, a codec whose dictionary is missing; in Finish() for a key that comes twice.
 class ShardWriter {
  public:
   // Creates `path` (truncating what is there).
