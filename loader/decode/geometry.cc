@@ -13,7 +13,8 @@ namespace {
 
 constexpr double kMinRatio = 3.0 / 4.0, kMaxRatio = 4.0 / 3.0;
 
-// Python's round(): halves to even, which is also what the default rounding mode gives; callers of this library may have changed that one.
+// Python's round(): halves to even, which is also what the default rounding mode gives; callers of this library may
+// have changed that one.
 double RoundHalfEven(double value) {
   const double floor = std::floor(value), rest = value - floor;
   if (rest < 0.5) return floor;

@@ -14,7 +14,8 @@ struct FromTable {
   float operator()(int channel, std::uint8_t v) const { return table[static_cast<std::size_t>(channel)][v]; }
 };
 
-// Walks each row forwards in the output and forwards or backwards in the input. kStep is 3 or -3 so that the compiler sees a constant.
+// Walks each row forwards in the output and forwards or backwards in the input. kStep is 3 or -3 so that the compiler
+// sees a constant.
 template <int kStep, typename T, typename Convert>
 void WriteNhwc(const std::uint8_t* rgb, std::uint32_t width, std::uint32_t height, Convert convert, T* out) {
   const std::size_t row_bytes = std::size_t{width} * 3;
@@ -43,8 +44,8 @@ void WriteNchw(const std::uint8_t* rgb, std::uint32_t width, std::uint32_t heigh
 }
 
 template <typename T, typename Convert>
-void WriteAs(const std::uint8_t* rgb, std::uint32_t width, std::uint32_t height, Layout layout, bool flip, Convert convert,
-             T* out) {
+void WriteAs(const std::uint8_t* rgb, std::uint32_t width, std::uint32_t height, Layout layout, bool flip,
+             Convert convert, T* out) {
   if (layout == Layout::kNhwc) {
     flip ? WriteNhwc<-3>(rgb, width, height, convert, out) : WriteNhwc<3>(rgb, width, height, convert, out);
   } else {

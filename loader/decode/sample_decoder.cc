@@ -39,8 +39,8 @@ RowRange RowsOfWindow(const Geometry& geometry, std::uint32_t window_height) {
           static_cast<std::uint32_t>(std::clamp(end, 1.0, static_cast<double>(rows)))};
 }
 
-std::int64_t SampleDecoder::Produce(const Dataset& dataset, std::uint64_t index, const Transform& transform, Philox random,
-                                    const PictureWriter& writer, std::byte* out, StageCosts& costs) {
+std::int64_t SampleDecoder::Produce(const Dataset& dataset, std::uint64_t index, const Transform& transform,
+                                    Philox random, const PictureWriter& writer, std::byte* out, StageCosts& costs) {
   const auto start = Clock::now();
   const RecordInfo info = dataset.Info(index);
   if (info.width == 0 || info.height == 0) throw Error(ErrorCode::kCorruption, "the index gives the image no pixels");
@@ -68,8 +68,8 @@ void SampleDecoder::DecodeFor(const Geometry& geometry, const RecordInfo& info, 
     decoder_.DecodeRows(bytes_, geometry.crop_y + rows.first, geometry.crop_y + rows.end, image_);
   }
   if (image_.width != info.width || image_.height != info.height) {
-    throw Error(ErrorCode::kCorruption, "the index says " + SizeText(info.width, info.height) + " pixels, the image has " +
-                                            SizeText(image_.width, image_.height));
+    throw Error(ErrorCode::kCorruption, "the index says " + SizeText(info.width, info.height) +
+                                            " pixels, the image has " + SizeText(image_.width, image_.height));
   }
 }
 
@@ -87,7 +87,8 @@ void SampleDecoder::WriteFor(const Geometry& geometry, const PictureWriter& writ
   view.height = geometry.crop_height;
   const Resizer::Window window{geometry.window_x, geometry.window_y, width, height};
   if (writer.IsCopy(geometry.flip)) {
-    resizer_.Resize(view, geometry.resized_width, geometry.resized_height, window, reinterpret_cast<std::uint8_t*>(out));
+    resizer_.Resize(view, geometry.resized_width, geometry.resized_height, window,
+                    reinterpret_cast<std::uint8_t*>(out));
     return;
   }
   resized_.resize(std::size_t{width} * height * 3);

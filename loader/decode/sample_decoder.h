@@ -27,7 +27,8 @@ struct StageCosts {
   }
 };
 
-// Rows of the crop that the window of the resized picture is computed from, with one row to spare on either side: [first, end).
+// Rows of the crop that the window of the resized picture is computed from, with one row to spare on either side:
+// [first, end).
 struct RowRange {
   std::uint32_t first = 0, end = 0;
 };
@@ -38,8 +39,9 @@ class SampleDecoder {
  public:
   explicit SampleDecoder(ImageLimits limits) : decoder_(limits) {}
 
-  // Reads record `index` into private memory (where it is checked), decodes what `transform` wants of it and writes the picture to `out`. Adds to
-  // `costs`. Returns the record's label. Throws Error: of the record, or kInvalidArgument where its size does not fit Transform::Kind::kNone.
+  // Reads record `index` into private memory (where it is checked), decodes what `transform` wants of it and writes the
+  // picture to `out`. Adds to `costs`. Returns the record's label. Throws Error: of the record, or kInvalidArgument
+  // where its size does not fit Transform::Kind::kNone.
   std::int64_t Produce(const Dataset& dataset, std::uint64_t index, const Transform& transform, Philox random,
                        const PictureWriter& writer, std::byte* out, StageCosts& costs);
 

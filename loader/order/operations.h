@@ -7,6 +7,7 @@ namespace shardpack::loader {
 
 inline constexpr std::uint32_t kAugmentOperation = 0;     // crop, then flip
 inline constexpr std::uint32_t kSubstituteOperation = 1;  // which record stands in for a bad one
-inline constexpr std::uint32_t kShuffleOperation = 2;     // keys of the epoch's permutation; `sample` is the number of samples
+inline constexpr std::uint32_t kShuffleOperation =
+    2;  // keys of the epoch's permutation; `sample` is the number of samples
 
 }  // namespace shardpack::loader

@@ -10,8 +10,8 @@ namespace {
 
 __extension__ using Product = unsigned __int128;
 
-// The keyed round function: the finaliser of SplitMix64 (Stafford's variant 13) over value + key, brought into [0, range) by the high half of a
-// product, which needs no division.
+// The keyed round function: the finaliser of SplitMix64 (Stafford's variant 13) over value + key, brought into [0,
+// range) by the high half of a product, which needs no division.
 std::uint64_t Round(std::uint64_t value, std::uint64_t key, std::uint64_t range) {
   std::uint64_t z = value + key;
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;

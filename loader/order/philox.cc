@@ -22,14 +22,16 @@ std::array<std::uint32_t, 4> Philox::Block(std::array<std::uint32_t, 4> counter,
   for (int round = 0; round < kRounds; ++round) {
     const std::uint64_t product0 = std::uint64_t{kMultiplier0} * counter[0];
     const std::uint64_t product1 = std::uint64_t{kMultiplier1} * counter[2];
-    counter = {High(product1) ^ counter[1] ^ key[0], Low(product1), High(product0) ^ counter[3] ^ key[1], Low(product0)};
+    counter = {High(product1) ^ counter[1] ^ key[0], Low(product1), High(product0) ^ counter[3] ^ key[1],
+               Low(product0)};
     key[0] += kWeyl0;
     key[1] += kWeyl1;
   }
   return counter;
 }
 
-// Seed, epoch, sample and operation are 224 bits and a block takes 192: epoch and operation are first folded into the key.
+// Seed, epoch, sample and operation are 224 bits and a block takes 192: epoch and operation are first folded into the
+// key.
 Philox::Philox(std::uint64_t seed, std::uint64_t epoch, std::uint64_t sample, std::uint32_t operation)
     : counter_{0, 0, Low(sample), High(sample)} {
   const auto derived = Block({Low(epoch), High(epoch), operation, kDerivation}, {Low(seed), High(seed)});
@@ -47,7 +49,8 @@ std::uint32_t Philox::Next() {
 
 double Philox::Uniform() { return Next() * 0x1p-32; }
 
-// Lemire, "Fast random integer generation in an interval" (2019): rejects the few products that would be drawn too often.
+// Lemire, "Fast random integer generation in an interval" (2019): rejects the few products that would be drawn too
+// often.
 std::uint32_t Philox::Below(std::uint32_t n) {
   assert(n > 0);
   std::uint64_t product = std::uint64_t{Next()} * n;

@@ -63,7 +63,8 @@ State State::FromJson(std::string_view text) {
   const Json object = ParseObject(text);
   const std::uint64_t version = Number(object, "version");
   if (version > 1) {
-    throw Error(ErrorCode::kUnsupported, "loader state of version " + std::to_string(version) + "; this program knows 1");
+    throw Error(ErrorCode::kUnsupported,
+                "loader state of version " + std::to_string(version) + "; this program knows 1");
   }
   if (version == 0) Refuse("\"version\" is 0");
   State state;

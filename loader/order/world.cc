@@ -45,7 +45,8 @@ void CheckBelow(const char* rank_name, std::uint32_t rank, const char* size_name
   }
 }
 
-// Slurm tells the tasks of each node as "2(x3),1": the ranks of this machine are one of these numbers, the largest at most.
+// Slurm tells the tasks of each node as "2(x3),1": the ranks of this machine are one of these numbers, the largest at
+// most.
 std::optional<std::uint32_t> SlurmTasksPerNode() {
   const char* value = std::getenv("SLURM_STEP_TASKS_PER_NODE");
   if (!value) return std::nullopt;
@@ -67,7 +68,8 @@ void ReadLocal(const Variables& names, World& world) {
   if (!size && rank && std::string_view(names.rank) == "SLURM_PROCID") size = SlurmTasksPerNode();
   world.local_rank = rank.value_or(0);
   world.local_size = size.value_or(world.local_rank + 1);
-  if (rank && size) CheckBelow(names.local_rank, *rank, names.local_size ? names.local_size : "tasks of this node", *size);
+  if (rank && size)
+    CheckBelow(names.local_rank, *rank, names.local_size ? names.local_size : "tasks of this node", *size);
 }
 
 }  // namespace

@@ -11,8 +11,9 @@
 namespace shardpack::loader {
 namespace {
 
-// TBB's pool has one thread less than there are CPUs, the missing one being the caller's. Our consumer does not decode, so a loader that is asked for as
-// many threads as there are CPUs needs a larger pool. All loaders ask for the same limit, for the smallest one asked for counts.
+// TBB's pool has one thread less than there are CPUs, the missing one being the caller's. Our consumer does not decode,
+// so a loader that is asked for as many threads as there are CPUs needs a larger pool. All loaders ask for the same
+// limit, for the smallest one asked for counts.
 constexpr std::size_t kPoolLimit = 256;
 
 std::optional<tbb::global_control> PoolFor(int threads) {
@@ -62,7 +63,8 @@ bool Engine::IsForked() const { return getpid() != process_; }
 
 void Engine::CheckProcess() const {
   if (!IsForked()) return;
-  throw Error(ErrorCode::kInvalidArgument, "open after fork: this loader was made before fork() and has no threads here");
+  throw Error(ErrorCode::kInvalidArgument,
+              "open after fork: this loader was made before fork() and has no threads here");
 }
 
 std::unique_ptr<SampleDecoder> Engine::BorrowDecoder() {

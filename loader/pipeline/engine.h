@@ -2,14 +2,13 @@
 #pragma once
 
 #include <sys/types.h>
+#include <tbb/global_control.h>
+#include <tbb/task_arena.h>
 
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <vector>
-
-#include <tbb/global_control.h>
-#include <tbb/task_arena.h>
 
 #include "loader/decode/picture_writer.h"
 #include "loader/decode/sample_decoder.h"

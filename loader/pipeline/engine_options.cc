@@ -20,20 +20,23 @@ void CheckPlain(const LoaderOptions& o) {
   if (o.batch_size == 0) Refuse("batch_size is 0");
   if (o.world.size == 0) Refuse("world.size is 0");
   if (o.world.rank >= o.world.size) {
-    Refuse("world.rank = " + std::to_string(o.world.rank) + " is not below world.size = " + std::to_string(o.world.size));
+    Refuse("world.rank = " + std::to_string(o.world.rank) +
+           " is not below world.size = " + std::to_string(o.world.size));
   }
   if (std::uint64_t{o.world.size} * o.batch_size >= kMaxGlobalBatch) Refuse("world.size x batch_size is too large");
   if (o.prefetch_depth == 0) Refuse("prefetch_depth is 0: at least one batch must be in work");
   if (o.threads < 0) Refuse("threads = " + std::to_string(o.threads) + " is negative");
-  if (o.output.dtype != DType::kUint8 && o.output.dtype != DType::kFloat32) Refuse("output.dtype is neither uint8 nor float32");
+  if (o.output.dtype != DType::kUint8 && o.output.dtype != DType::kFloat32)
+    Refuse("output.dtype is neither uint8 nor float32");
 }
 
 void CheckTransform(const Transform& t, DType dtype) {
   const bool resizes = t.kind == Transform::Kind::kEval || t.kind == Transform::Kind::kClassic;
-  if (t.kind != Transform::Kind::kNone && (t.width == 0 || t.height == 0)) Refuse("transform: the output has no pixels");
+  if (t.kind != Transform::Kind::kNone && (t.width == 0 || t.height == 0))
+    Refuse("transform: the output has no pixels");
   if (resizes && t.resize < std::max(t.width, t.height)) {
-    Refuse("transform: resize = " + std::to_string(t.resize) + " is smaller than the output of " + std::to_string(t.width) +
-           "x" + std::to_string(t.height));
+    Refuse("transform: resize = " + std::to_string(t.resize) + " is smaller than the output of " +
+           std::to_string(t.width) + "x" + std::to_string(t.height));
   }
   if (dtype != DType::kFloat32) return;
   for (float deviation : t.deviation) {
@@ -45,7 +48,8 @@ std::string RangeText(const Histogram& values) {
   return std::to_string(values.begin()->first) + " to " + std::to_string(values.rbegin()->first);
 }
 
-// Without a transform every image fills a place of the same size: known from the manifest, or from the first record of a lone shard.
+// Without a transform every image fills a place of the same size: known from the manifest, or from the first record of
+// a lone shard.
 void SizeFromDataset(Transform& transform, const Dataset& dataset) {
   if (transform.kind != Transform::Kind::kNone || dataset.size() == 0) return;
   const Histogram &widths = dataset.manifest().widths, &heights = dataset.manifest().heights;
@@ -63,8 +67,8 @@ void SizeFromDataset(Transform& transform, const Dataset& dataset) {
   transform.height = first.height;
 }
 
-// Decoded pictures and encoded bytes of all threads. The largest width and the largest height may be of different images; so half of the
-// memory is the most that is set aside.
+// Decoded pictures and encoded bytes of all threads. The largest width and the largest height may be of different
+// images; so half of the memory is the most that is set aside.
 std::uint64_t ScratchBytes(const LoaderOptions& options, const Dataset& dataset) {
   const Manifest& manifest = dataset.manifest();
   if (manifest.widths.empty() || manifest.heights.empty()) return 0;

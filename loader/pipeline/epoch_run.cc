@@ -14,7 +14,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 double SecondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-// Eight shares a thread and batch even out images of different cost; 64 places keep the cost of a hand-over small where an image takes microseconds.
+// Eight shares a thread and batch even out images of different cost; 64 places keep the cost of a hand-over small where
+// an image takes microseconds.
 std::uint32_t GrainFor(std::uint32_t batch_size, int threads) {
   constexpr std::uint64_t kShares = 8, kLargest = 64;
   const std::uint64_t shares = kShares * static_cast<std::uint64_t>(threads);
@@ -107,8 +108,8 @@ void EpochRun::Issue() {
 void EpochRun::IssueBeyondRing() {
   Ring::SlotPtr slot = ring_->TakeBeyond();
   if (!slot) {
-    throw Error(ErrorCode::kInvalidArgument, "you hold " + std::to_string(ring_->num_shared()) +
-                                                 " batches: clone them or raise held_batches");
+    throw Error(ErrorCode::kInvalidArgument,
+                "you hold " + std::to_string(ring_->num_shared()) + " batches: clone them or raise held_batches");
   }
   Enqueue(std::move(slot));
 }
@@ -137,7 +138,8 @@ void EpochRun::StartPumps() {
   {
     std::lock_guard lock(mutex_);
     const std::size_t chunks = (places_to_give_ + grain_ - 1) / grain_;
-    wanted = static_cast<int>(std::min<std::size_t>(chunks, static_cast<std::size_t>(engine_->options.threads))) - pumps_;
+    wanted =
+        static_cast<int>(std::min<std::size_t>(chunks, static_cast<std::size_t>(engine_->options.threads))) - pumps_;
     pumps_ += std::max(wanted, 0);
   }
   for (; wanted > 0; --wanted) {
@@ -206,8 +208,8 @@ void EpochRun::Pump() {
     lock.lock();
     Finish(chunk, std::move(result));
   }
-  // All with the mutex held since no work was found: StartPumps() must not count on a pump that is about to leave, and Stop() may return, and this
-  // object end, as soon as it is let go.
+  // All with the mutex held since no work was found: StartPumps() must not count on a pump that is about to leave, and
+  // Stop() may return, and this object end, as soon as it is let go.
   if (decoder) engine_->ReturnDecoder(std::move(decoder));
   if (--pumps_ == 0) idle_.notify_all();
 }

@@ -19,9 +19,9 @@
 
 namespace shardpack::loader {
 
-// Batches in work stand in a queue in order of step. A task ("pump") takes the next few places of the first batch that has some to give, fills them and comes
-// back, until there are none: so the batch due first is worked on first, and nobody idles at a batch's end. One consumer calls Next(), report()
-// and Stop().
+// Batches in work stand in a queue in order of step. A task ("pump") takes the next few places of the first batch that
+// has some to give, fills them and comes back, until there are none: so the batch due first is worked on first, and
+// nobody idles at a batch's end. One consumer calls Next(), report() and Stop().
 class EpochRun {
  public:
   EpochRun(std::shared_ptr<Engine> engine, std::uint64_t epoch, std::uint64_t consumed);

@@ -12,7 +12,8 @@ namespace {
 
 constexpr int kClassmateTries = 16, kAnyTries = 16;
 
-// A record may be bad; a missing file or an option that cannot be honoured is not the record's fault, and no other record makes up for it.
+// A record may be bad; a missing file or an option that cannot be honoured is not the record's fault, and no other
+// record makes up for it.
 bool IsBadRecord(const Error& error) {
   return error.code() != ErrorCode::kNotFound && error.code() != ErrorCode::kInvalidArgument;
 }
@@ -50,9 +51,9 @@ class Filler {
 
   // The picture of `index` under the augmentation of the planned sample.
   void Deliver(std::uint64_t index) {
-    const std::int64_t label =
-        decoder_.Produce(engine_.dataset, index, engine_.options.transform,
-                         Philox(engine_.options.seed, epoch_, sample_, kAugmentOperation), engine_.writer, image(), costs_);
+    const std::int64_t label = decoder_.Produce(engine_.dataset, index, engine_.options.transform,
+                                                Philox(engine_.options.seed, epoch_, sample_, kAugmentOperation),
+                                                engine_.writer, image(), costs_);
     slot_.Data<std::int64_t>(Batch::Slot::kLabels)[place_] = label;
     slot_.Data<std::int64_t>(Batch::Slot::kSourceIndices)[place_] = static_cast<std::int64_t>(index);
   }
@@ -81,9 +82,7 @@ class Filler {
   }
 
  private:
-  std::byte* image() const {
-    return slot_.fields[Batch::Slot::kImages].data + place_ * engine_.writer.picture_bytes();
-  }
+  std::byte* image() const { return slot_.fields[Batch::Slot::kImages].data + place_ * engine_.writer.picture_bytes(); }
 
   std::optional<std::int64_t> Label() const {
     try {

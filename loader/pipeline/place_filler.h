@@ -18,8 +18,9 @@ struct ChunkResult {
   std::uint32_t error_place = 0;
 };
 
-// Writes image, label, indices and validity of place `k` of `slot`. A bad record follows the policy: see OnBadRecord; at a padding place it
-// is masked or substituted without a word, for the sample itself is told of where it is valid. Adds to `result`; never throws.
+// Writes image, label, indices and validity of place `k` of `slot`. A bad record follows the policy: see OnBadRecord;
+// at a padding place it is masked or substituted without a word, for the sample itself is told of where it is valid.
+// Adds to `result`; never throws.
 void FillPlace(const Engine& engine, std::uint64_t epoch, std::uint64_t sample, std::uint32_t k, Batch::Slot& slot,
                SampleDecoder& decoder, ChunkResult& result);
 

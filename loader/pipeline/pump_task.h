@@ -1,4 +1,5 @@
-// What is handed to TBB: a pointer, and no more. A file of its own so that tests/support/tsan.supp can name the hand-over alone.
+// What is handed to TBB: a pointer, and no more. A file of its own so that tests/support/tsan.supp can name the
+// hand-over alone.
 #pragma once
 
 #if defined(__SANITIZE_THREAD__)
@@ -10,8 +11,8 @@ void __tsan_release(void* address);
 
 namespace shardpack::loader {
 
-// Calls Run() of `run` from a task. The packaged libtbb is not built for the thread sanitizer, which therefore does not see that a task runs after
-// enqueue(): Before() and the task tell it so.
+// Calls Run() of `run` from a task. The packaged libtbb is not built for the thread sanitizer, which therefore does not
+// see that a task runs after enqueue(): Before() and the task tell it so.
 template <typename Run>
 struct PumpTask {
   Run* run;

@@ -50,8 +50,9 @@ std::size_t SlotShape::Bytes() const {
   __extension__ using Wide = unsigned __int128;
   const Wide images = Wide{width} * height * 3 * SizeOf(dtype) * batch_size;
   if (images > static_cast<Wide>(std::numeric_limits<std::int64_t>::max() / 2)) {
-    throw Error(ErrorCode::kInvalidArgument, "batch_size = " + std::to_string(batch_size) + " of " + std::to_string(width) +
-                                                 "x" + std::to_string(height) + " pixels is more than memory can address");
+    throw Error(ErrorCode::kInvalidArgument, "batch_size = " + std::to_string(batch_size) + " of " +
+                                                 std::to_string(width) + "x" + std::to_string(height) +
+                                                 " pixels is more than memory can address");
   }
   std::size_t bytes = 0;
   for (const Field& field : FieldsOf(*this)) bytes += Aligned(BytesOf(field));
@@ -70,8 +71,13 @@ std::unique_ptr<Batch::Slot> SlotShape::Make(BatchAllocator& allocator) const {
   return slot;
 }
 
-Ring::Ring(SlotShape shape, std::uint32_t num_slots, std::uint32_t num_beyond, std::shared_ptr<BatchAllocator> allocator)
-    : shape_(shape), num_slots_(num_slots), num_beyond_(num_beyond), allocator_(std::move(allocator)), process_(getpid()) {}
+Ring::Ring(SlotShape shape, std::uint32_t num_slots, std::uint32_t num_beyond,
+           std::shared_ptr<BatchAllocator> allocator)
+    : shape_(shape),
+      num_slots_(num_slots),
+      num_beyond_(num_beyond),
+      allocator_(std::move(allocator)),
+      process_(getpid()) {}
 
 Ring::SlotPtr Ring::Take() {
   {

@@ -77,7 +77,8 @@ Image DecodedByLibjpeg(const std::vector<std::byte>& jpeg) {
 
 PictureDataset::PictureDataset(const Options& o) : num_classes_(o.num_classes) {
   std::vector<test::ShardBuilder> shards(o.num_shards);
-  for (std::uint32_t c = 0; c < o.num_classes; ++c) shards[0].options.class_names.push_back("class" + std::to_string(c));
+  for (std::uint32_t c = 0; c < o.num_classes; ++c)
+    shards[0].options.class_names.push_back("class" + std::to_string(c));
   for (auto& shard : shards) shard.options.class_names = shards[0].options.class_names;
   for (std::uint32_t i = 0; i < o.num_samples; ++i) {
     Philox random(i, 0, 0, 1001);

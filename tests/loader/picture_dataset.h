@@ -20,7 +20,8 @@ Image MakePicture(std::uint32_t width, std::uint32_t height, std::uint64_t seed)
 std::vector<std::byte> JpegOf(const Image& picture, int quality);
 Image DecodedByLibjpeg(const std::vector<std::byte>& jpeg);
 
-// Pictures of `num_classes` classes in `num_shards` shards; every third is a JPEG where `jpeg`. Record i has label i % num_classes, key "NNNNN".
+// Pictures of `num_classes` classes in `num_shards` shards; every third is a JPEG where `jpeg`. Record i has label i %
+// num_classes, key "NNNNN".
 class PictureDataset {
  public:
   struct Options {

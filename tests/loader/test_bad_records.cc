@@ -24,7 +24,8 @@ LoaderOptions Options() {
 std::pair<std::size_t, std::size_t> PlaceOf(const std::vector<BatchCopy>& batches, std::int64_t index) {
   for (std::size_t b = 0; b < batches.size(); ++b) {
     for (std::size_t k = 0; k < batches[b].indices.size(); ++k) {
-      if (batches[b].indices[k] == index && k < 6 && (batches[b].valid[k] || batches[b].source_indices[k] == index)) return {b, k};
+      if (batches[b].indices[k] == index && k < 6 && (batches[b].valid[k] || batches[b].source_indices[k] == index))
+        return {b, k};
     }
   }
   throw std::runtime_error("no such sample");
@@ -67,8 +68,9 @@ TEST_CASE("a damaged record is replaced by a classmate, the same in every run, a
   for (std::string line; std::getline(ledger, line);) lines.push_back(line);
   REQUIRE(lines.size() == 3);
   for (const std::string& line : lines) {
-    CHECK_THAT(line, Contains("\"step\":") && Contains("\"index\":") && Contains("\"delivered\":") && Contains("\"shard\":\"shard-") &&
-                         Contains("\"record\":") && Contains("\"offset\":") && Contains("\"key\":\"000") && Contains("\"reason\":\""));
+    CHECK_THAT(line, Contains("\"step\":") && Contains("\"index\":") && Contains("\"delivered\":") &&
+                         Contains("\"shard\":\"shard-") && Contains("\"record\":") && Contains("\"offset\":") &&
+                         Contains("\"key\":\"000") && Contains("\"reason\":\""));
   }
 }
 
@@ -165,7 +167,8 @@ TEST_CASE("records whose index rows cannot be trusted are bad records, not the e
   int replaced = 0;
   for (std::size_t b = 0; b < batches.size(); ++b) {
     for (std::size_t k = 0; k < 6; ++k) {
-      const auto index = static_cast<std::uint64_t>(batches[b].indices[k]), source = static_cast<std::uint64_t>(batches[b].source_indices[k]);
+      const auto index = static_cast<std::uint64_t>(batches[b].indices[k]),
+                 source = static_cast<std::uint64_t>(batches[b].source_indices[k]);
       CHECK(dataset.PlaceOf(source).shard != 1);
       CHECK((dataset.PlaceOf(index).shard == 1) == (source != index));
       CHECK(batches[b].labels[k] == data.label(source));
@@ -173,6 +176,29 @@ TEST_CASE("records whose index rows cannot be trusted are bad records, not the e
     }
   }
   CHECK(replaced == 13);
+}
+
+TEST_CASE("records of a missing shard are bad records, named, until the limit ends the run", "[loader][bad]") {
+  const PictureDataset data({});
+  const Dataset dataset = data.Open();
+  const std::string shard = dataset.manifest().shards[2].file;
+  std::filesystem::remove(data.folder() / shard);
+  LoaderOptions options = Options();
+  options.max_bad_records = 5;
+  CHECK_THROWS_WITH(AllBatches(dataset, options), Contains(shard) && Contains("max_bad_records is 5"));
+}
+
+TEST_CASE("a shard that was cut short loses its records, not the run", "[loader][bad]") {
+  const PictureDataset data({});
+  const auto path = data.folder() / data.Open().manifest().shards[0].file;
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) - 1);
+  const auto batches = AllBatches(data.Open(), Options());
+  REQUIRE(batches.size() == 7);
+  for (const BatchCopy& batch : batches) {
+    for (std::int64_t source : batch.source_indices) {
+      CHECK(data.Open().PlaceOf(static_cast<std::uint64_t>(source)).shard != 0);
+    }
+  }
 }
 
 TEST_CASE("padding places are filled without a word even where their record is bad", "[loader][bad]") {

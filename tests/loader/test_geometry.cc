@@ -87,7 +87,8 @@ TEST_CASE("half of the pictures are mirrored and crops reach every corner", "[tr
 }
 
 TEST_CASE("the train crop's area is uniform between 8 and 100 percent where every crop fits", "[transform]") {
-  // Ratios reach 4/3, so areas up to 3/4 always fit into a square: each of ten shares up to there is as likely as another.
+  // Ratios reach 4/3, so areas up to 3/4 always fit into a square: each of ten shares up to there is as likely as
+  // another.
   std::map<int, int> tenths;
   for (std::uint64_t sample = 0; sample < 20000; ++sample) {
     Philox random(4, 0, sample, 0);

@@ -1,11 +1,11 @@
-#include "shardpack/loader/order.h"
-
-#include <catch2/catch.hpp>
 #include <algorithm>
+#include <catch2/catch.hpp>
 #include <map>
 #include <numeric>
 #include <set>
 #include <vector>
+
+#include "shardpack/loader/order.h"
 
 namespace shardpack::loader {
 namespace {
@@ -71,7 +71,8 @@ TEST_CASE("all orders of three and of four samples occur equally often", "[order
   }
 }
 
-// In a random order, neighbours are descending as often as ascending, and n-th powers of structure would show as correlation with the identity.
+// In a random order, neighbours are descending as often as ascending, and n-th powers of structure would show as
+// correlation with the identity.
 TEST_CASE("a large order has no visible structure", "[order]") {
   for (std::uint64_t n : {257ull, 1000ull, 65536ull, 1000000ull}) {
     CAPTURE(n);
@@ -122,7 +123,8 @@ TEST_CASE("the order without shuffling is the index's, and hashes tell the two a
   CHECK(global.Hash() == Order{5, Shuffle::kGlobal, 9}.Hash());
 }
 
-// Values of a second implementation (Python, by the description in order.h). Frozen: states of published versions are resumed with it. A change of these numbers needs a new version in Order::Hash().
+// Values of a second implementation (Python, by the description in order.h). Frozen: states of published versions are
+// resumed with it. A change of these numbers needs a new version in Order::Hash().
 TEST_CASE("the order of version 1 never changes", "[order]") {
   CHECK(AllOf(8, 1, 0) == std::vector<std::uint64_t>{3, 4, 7, 0, 1, 6, 5, 2});
   const Permutation large(1'000'000, 1, 0);

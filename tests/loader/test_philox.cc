@@ -1,8 +1,8 @@
-#include "shardpack/loader/philox.h"
-
 #include <catch2/catch.hpp>
 #include <set>
 #include <vector>
+
+#include "shardpack/loader/philox.h"
 
 namespace shardpack::loader {
 namespace {

@@ -107,7 +107,8 @@ TEST_CASE("holding more than memory has throws instead of waiting, and goes on a
   CHECK(CopyOf(epoch.Next().value()) == want[next]);
 }
 
-TEST_CASE("a slot counts copies and holds, and comes back from any thread, also after the loader's end", "[loader][ring]") {
+TEST_CASE("a slot counts copies and holds, and comes back from any thread, also after the loader's end",
+          "[loader][ring]") {
   std::optional<Batch> kept;
   std::shared_ptr<void> hold;
   BatchCopy want;
@@ -134,17 +135,20 @@ TEST_CASE("an iteration can be left at any time", "[loader]") {
     auto epoch = loader.Epoch(static_cast<std::uint64_t>(i));
     for (int taken = 0; taken < i % 4; ++taken) CHECK(epoch.Next());
   }
-  CHECK_THROWS_WITH([&] {
-    for (const Batch& batch : loader.Epoch(0)) {
-      if (batch.step() == 1) throw std::runtime_error("the consumer's own");
-    }
-  }(), "the consumer's own");
+  CHECK_THROWS_WITH(
+      [&] {
+        for (const Batch& batch : loader.Epoch(0)) {
+          if (batch.step() == 1) throw std::runtime_error("the consumer's own");
+        }
+      }(),
+      "the consumer's own");
 }
 
 TEST_CASE("several epochs are iterated at once", "[loader]") {
   DataLoader loader(Pictures().Open(), Options());
   auto first = loader.Epoch(0), second = loader.Epoch(1);
-  const auto want_first = AllBatches(Pictures().Open(), Options(), 0), want_second = AllBatches(Pictures().Open(), Options(), 1);
+  const auto want_first = AllBatches(Pictures().Open(), Options(), 0),
+             want_second = AllBatches(Pictures().Open(), Options(), 1);
   for (std::size_t i = 0; i < want_first.size(); ++i) {
     CHECK(CopyOf(first.Next().value()) == want_first[i]);
     CHECK(CopyOf(second.Next().value()) == want_second[i]);
@@ -201,7 +205,8 @@ TEST_CASE("a state of something else is refused with both values named", "[loade
     CHECK_THROWS_WITH(loader.Restore(state), Contains(theirs) && Contains(ours));
   };
   const State own = loader.state();
-  refused([](State& s) { s.dataset = "00112233445566778899aabbccddeeff"; }, "00112233445566778899aabbccddeeff", own.dataset);
+  refused([](State& s) { s.dataset = "00112233445566778899aabbccddeeff"; }, "00112233445566778899aabbccddeeff",
+          own.dataset);
   refused([](State& s) { s.order = "0011223344556677"; }, "0011223344556677", own.order);
   refused([](State& s) { s.seed = 99; }, "99", "7");
   refused([](State& s) { s.consumed = 41; }, "41", "40");

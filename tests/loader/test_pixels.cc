@@ -8,10 +8,11 @@
 namespace shardpack::loader {
 namespace {
 
-// What a place must hold, by the plainest code: whole picture, reference resize, mirrored and normalised pixel by pixel.
+// What a place must hold, by the plainest code: whole picture, reference resize, mirrored and normalised pixel by
+// pixel.
 std::vector<std::uint8_t> Expected(const Image& picture, const Geometry& g, std::uint32_t width, std::uint32_t height) {
-  PixelView view{picture.pixels.data() + (std::size_t{g.crop_y} * picture.width + g.crop_x) * 3, g.crop_width, g.crop_height,
-                 std::size_t{picture.width} * 3};
+  PixelView view{picture.pixels.data() + (std::size_t{g.crop_y} * picture.width + g.crop_x) * 3, g.crop_width,
+                 g.crop_height, std::size_t{picture.width} * 3};
   std::vector<std::uint8_t> resized(std::size_t{width} * height * 3);
   ResizeReference(view, g.resized_width, g.resized_height, {g.window_x, g.window_y, width, height}, resized.data());
   if (!g.flip) return resized;
@@ -52,7 +53,8 @@ void CheckPlace(const Batch& batch, std::size_t k, const std::vector<std::uint8_
   CHECK(wrong == 0);
 }
 
-TEST_CASE("pixels are those of decoding all, resizing by the reference, mirroring and normalising", "[loader][pixels]") {
+TEST_CASE("pixels are those of decoding all, resizing by the reference, mirroring and normalising",
+          "[loader][pixels]") {
   PictureDataset::Options pictures;
   pictures.jpeg = true;
   pictures.max_side = 90;
@@ -73,7 +75,8 @@ TEST_CASE("pixels are those of decoding all, resizing by the reference, mirrorin
             CAPTURE(transform.Describe(), index, static_cast<int>(dtype), static_cast<int>(layout));
             const Image& picture = data.picture(index);
             Philox random(11, 2, index, kAugmentOperation);
-            CheckPlace(batch, k, Expected(picture, transform.Draw(picture.width, picture.height, random), 24, 24), options);
+            CheckPlace(batch, k, Expected(picture, transform.Draw(picture.width, picture.height, random), 24, 24),
+                       options);
             CHECK(copy.labels[k] == data.label(index));
           }
         }

@@ -74,14 +74,27 @@ class Environment {
   }
 
  private:
-  static constexpr const char* kNames[] = {
-      "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID",
-      "SLURM_STEP_TASKS_PER_NODE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
-      "OMPI_COMM_WORLD_LOCAL_SIZE", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"};
+  static constexpr const char* kNames[] = {"RANK",
+                                           "WORLD_SIZE",
+                                           "LOCAL_RANK",
+                                           "LOCAL_WORLD_SIZE",
+                                           "SLURM_PROCID",
+                                           "SLURM_STEP_NUM_TASKS",
+                                           "SLURM_LOCALID",
+                                           "SLURM_STEP_TASKS_PER_NODE",
+                                           "OMPI_COMM_WORLD_RANK",
+                                           "OMPI_COMM_WORLD_SIZE",
+                                           "OMPI_COMM_WORLD_LOCAL_RANK",
+                                           "OMPI_COMM_WORLD_LOCAL_SIZE",
+                                           "PMI_RANK",
+                                           "PMI_SIZE",
+                                           "MPI_LOCALRANKID",
+                                           "MPI_LOCALNRANKS"};
   std::map<std::string, std::string> before_;
 };
 
-void CheckWorld(const World& world, std::uint32_t rank, std::uint32_t size, std::uint32_t local_rank, std::uint32_t local_size) {
+void CheckWorld(const World& world, std::uint32_t rank, std::uint32_t size, std::uint32_t local_rank,
+                std::uint32_t local_size) {
   CHECK(world.rank == rank);
   CHECK(world.size == size);
   CHECK(world.local_rank == local_rank);
@@ -94,15 +107,26 @@ TEST_CASE("rank and world size are those of torchrun, Slurm, Open MPI or PMI", "
     CheckWorld(World::FromEnvironment(), 0, 1, 0, 1);
   }
   {
-    Environment torchrun({{"RANK", "5"}, {"WORLD_SIZE", "8"}, {"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "4"}, {"PMI_RANK", "0"}, {"PMI_SIZE", "1"}});
+    Environment torchrun({{"RANK", "5"},
+                          {"WORLD_SIZE", "8"},
+                          {"LOCAL_RANK", "1"},
+                          {"LOCAL_WORLD_SIZE", "4"},
+                          {"PMI_RANK", "0"},
+                          {"PMI_SIZE", "1"}});
     CheckWorld(World::FromEnvironment(), 5, 8, 1, 4);
   }
   {
-    Environment slurm({{"SLURM_PROCID", "6"}, {"SLURM_STEP_NUM_TASKS", "7"}, {"SLURM_LOCALID", "2"}, {"SLURM_STEP_TASKS_PER_NODE", "3(x2),1"}});
+    Environment slurm({{"SLURM_PROCID", "6"},
+                       {"SLURM_STEP_NUM_TASKS", "7"},
+                       {"SLURM_LOCALID", "2"},
+                       {"SLURM_STEP_TASKS_PER_NODE", "3(x2),1"}});
     CheckWorld(World::FromEnvironment(), 6, 7, 2, 3);
   }
   {
-    Environment openmpi({{"OMPI_COMM_WORLD_RANK", "3"}, {"OMPI_COMM_WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_LOCAL_RANK", "1"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}});
+    Environment openmpi({{"OMPI_COMM_WORLD_RANK", "3"},
+                         {"OMPI_COMM_WORLD_SIZE", "4"},
+                         {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
+                         {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}});
     CheckWorld(World::FromEnvironment(), 3, 4, 1, 2);
   }
   {

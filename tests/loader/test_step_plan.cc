@@ -1,5 +1,5 @@
-#include <catch2/catch.hpp>
 #include <algorithm>
+#include <catch2/catch.hpp>
 #include <cmath>
 #include <set>
 #include <vector>
@@ -45,7 +45,8 @@ World Walk(StepPlan plan, std::uint64_t limit = ~0ull) {
           ++seen.padding;
         }
       }
-      REQUIRE(slice.consumed_after == std::min(plan.num_samples, plan.consumed + (step + 1) * plan.world_size * plan.batch_size));
+      REQUIRE(slice.consumed_after ==
+              std::min(plan.num_samples, plan.consumed + (step + 1) * plan.world_size * plan.batch_size));
     }
     REQUIRE(valid_of_all == plan.GlobalValid(step));
   }
@@ -64,7 +65,8 @@ void CheckGridPoint(std::uint64_t n, std::uint32_t world, std::uint32_t batch, s
   for (Tail tail : {Tail::kPad, Tail::kExact}) {
     World all = Walk(PlanOf(n, world, batch, tail, consumed));
     std::sort(all.valid.begin(), all.valid.end());
-    REQUIRE(all.steps == static_cast<std::uint64_t>(std::ceil(static_cast<double>(left) / static_cast<double>(global_batch))));
+    REQUIRE(all.steps ==
+            static_cast<std::uint64_t>(std::ceil(static_cast<double>(left) / static_cast<double>(global_batch))));
     REQUIRE(all.valid == Range(consumed, n));
     REQUIRE(all.padding == all.steps * global_batch - left);
   }
@@ -115,7 +117,8 @@ TEST_CASE("an epoch stopped anywhere is completed exactly by any other world and
   }
 }
 
-TEST_CASE("from the same position with the same global batch a step holds the same samples at any world size", "[plan]") {
+TEST_CASE("from the same position with the same global batch a step holds the same samples at any world size",
+          "[plan]") {
   for (std::uint64_t step = 0; step < 3; ++step) {
     std::set<std::set<std::uint64_t>> steps;
     for (std::uint32_t world : {1u, 2u, 3u, 4u, 6u, 12u}) {

@@ -3,7 +3,6 @@
 #include <cerrno>
 #include <charconv>
 #include <cmath>
-#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <memory>
@@ -67,9 +66,11 @@ StepRange ParseSteps(const std::string& text, std::uint64_t num_steps) {
 }
 
 StepPlan PlanOf(const BatchOptions& o, std::uint64_t num_samples) {
-  if (o.rank >= o.world) throw UsageError{"--rank " + std::to_string(o.rank) + " is not below --world " + std::to_string(o.world)};
+  if (o.rank >= o.world)
+    throw UsageError{"--rank " + std::to_string(o.rank) + " is not below --world " + std::to_string(o.world)};
   if (o.consumed > num_samples) {
-    throw UsageError{"--consumed " + std::to_string(o.consumed) + " is more than the " + std::to_string(num_samples) + " samples"};
+    throw UsageError{"--consumed " + std::to_string(o.consumed) + " is more than the " + std::to_string(num_samples) +
+                     " samples"};
   }
   StepPlan plan;
   plan.num_samples = num_samples;
@@ -108,7 +109,8 @@ struct Sample {
   std::string_view key;
 };
 
-std::vector<Sample> SamplesOf(const Dataset& dataset, const StepPlan& plan, const EpochOrder& order, std::uint64_t step) {
+std::vector<Sample> SamplesOf(const Dataset& dataset, const StepPlan& plan, const EpochOrder& order,
+                              std::uint64_t step) {
   const Slice slice = plan.SliceOf(step);
   std::vector<Sample> samples(slice.size);
   for (std::uint32_t k = 0; k < slice.size; ++k) {
@@ -121,8 +123,9 @@ std::vector<Sample> SamplesOf(const Dataset& dataset, const StepPlan& plan, cons
   return samples;
 }
 
-std::string JsonLine(const BatchOptions& o, const StepPlan& plan, std::uint64_t step, const std::vector<Sample>& samples) {
-  nlohmann::ordered_json line = {{"epoch", o.epoch},     {"step", step},     {"steps", plan.num_steps()},
+std::string JsonLine(const BatchOptions& o, const StepPlan& plan, std::uint64_t step,
+                     const std::vector<Sample>& samples) {
+  nlohmann::ordered_json line = {{"epoch", o.epoch},      {"step", step},   {"steps", plan.num_steps()},
                                  {"world_size", o.world}, {"rank", o.rank}, {"batch_size", o.batch_size}};
   line["samples"] = nlohmann::ordered_json::array();
   for (const Sample& sample : samples) {
@@ -147,8 +150,8 @@ std::string Table(const BatchOptions& o, const StepPlan& plan, std::uint64_t ste
   text += "place       index  label  key\n";
   for (std::size_t k = 0; k < samples.size(); ++k) {
     const Sample& sample = samples[k];
-    text += Padded(std::to_string(k), 5) + Padded(std::to_string(sample.index), 12) + Padded(std::to_string(sample.label), 7) +
-            "  " + Escaped(sample.key);
+    text += Padded(std::to_string(k), 5) + Padded(std::to_string(sample.index), 12) +
+            Padded(std::to_string(sample.label), 7) + "  " + Escaped(sample.key);
     const auto label = static_cast<std::uint64_t>(sample.label);
     if (label < classes.size()) text += "  (" + Escaped(classes[label]) + ")";
     text += sample.valid ? "\n" : "  padding\n";
@@ -161,12 +164,14 @@ std::string Table(const BatchOptions& o, const StepPlan& plan, std::uint64_t ste
 void SaveFile(const std::string& path, Bytes head, Bytes body) {
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   if (!file) ThrowSystemError(errno, "create", path);
-  for (Bytes part : {head, body}) file.write(reinterpret_cast<const char*>(part.data()), static_cast<std::streamsize>(part.size()));
+  for (Bytes part : {head, body})
+    file.write(reinterpret_cast<const char*>(part.data()), static_cast<std::streamsize>(part.size()));
   file.close();
   if (!file) throw Error(ErrorCode::kIo, "cannot write " + Escaped(path));
 }
 
-// NumPy's format 1.0: magic, version, length of the header, the header padded with spaces so that the data is 64-aligned.
+// NumPy's format 1.0: magic, version, length of the header, the header padded with spaces so that the data is
+// 64-aligned.
 std::string NpyHead(const loader::Field& field) {
   std::string head = std::string("{'descr': '") + (field.dtype == loader::DType::kFloat32 ? "<f4" : "|u1") +
                      "', 'fortran_order': False, 'shape': (";
@@ -204,7 +209,8 @@ Image ContactSheet(const Batch& batch) {
   const auto* valid = reinterpret_cast<const bool*>(batch.valid().data);
   const std::size_t row_bytes = std::size_t{width} * 3;
   for (std::uint32_t k = 0; k < count; ++k) {
-    const std::size_t x = kGap + (k % columns) * std::size_t{width + kGap}, y = kGap + (k / columns) * std::size_t{height + kGap};
+    const std::size_t x = kGap + (k % columns) * std::size_t{width + kGap},
+                      y = kGap + (k / columns) * std::size_t{height + kGap};
     for (std::uint32_t row = 0; row < height; ++row, pixels += row_bytes) {
       std::uint8_t* out = sheet.pixels.data() + ((y + row) * sheet.width + x) * 3;
       std::transform(pixels, pixels + row_bytes, out,
@@ -253,7 +259,8 @@ void Save(const Dataset& dataset, const BatchOptions& o, const StepPlan& plan, s
 
 void CheckSave(const BatchOptions& o, const StepRange& range) {
   if (o.save.empty()) return;
-  if (!EndsWith(o.save, ".png") && !EndsWith(o.save, ".npy")) throw UsageError{"--save takes a name that ends in .png or .npy"};
+  if (!EndsWith(o.save, ".png") && !EndsWith(o.save, ".npy"))
+    throw UsageError{"--save takes a name that ends in .png or .npy"};
   if (range.first != range.last) throw UsageError{"--save takes one --step"};
 }
 
@@ -281,15 +288,25 @@ void AddBatch(CLI::App& app, int& status) {
   command->add_option("--epoch", o.epoch, "epoch, from 0")->capture_default_str();
   command->add_option("--step", o.step, "a step, from 0; A..B, both included; or all")->capture_default_str();
   command->add_option("--seed", o.seed, "seed of the run")->capture_default_str();
-  command->add_option("--shuffle", o.shuffle, "order of the epoch")->check(CLI::IsMember({"global", "none"}))->capture_default_str();
+  command->add_option("--shuffle", o.shuffle, "order of the epoch")
+      ->check(CLI::IsMember({"global", "none"}))
+      ->capture_default_str();
   command->add_option("--world", o.world, "number of ranks")->check(CLI::PositiveNumber)->capture_default_str();
   command->add_option("--rank", o.rank, "the rank whose samples to show")->capture_default_str();
-  command->add_option("--batch-size", o.batch_size, "samples a step and rank")->check(CLI::PositiveNumber)->capture_default_str();
+  command->add_option("--batch-size", o.batch_size, "samples a step and rank")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   command->add_option("--tail", o.tail, "what becomes of a last step that is not full")
-      ->check(CLI::IsMember({"pad", "drop", "exact"}))->capture_default_str();
-  command->add_option("--consumed", o.consumed, "position of a saved state; steps count from there")->capture_default_str();
-  command->add_option("--transform", o.transform, "for --save")->check(CLI::IsMember({"train", "eval", "classic", "none"}))->capture_default_str();
-  command->add_option("--output", o.output, "for --save batch.npy")->check(CLI::IsMember({"uint8", "float32"}))->capture_default_str();
+      ->check(CLI::IsMember({"pad", "drop", "exact"}))
+      ->capture_default_str();
+  command->add_option("--consumed", o.consumed, "position of a saved state; steps count from there")
+      ->capture_default_str();
+  command->add_option("--transform", o.transform, "for --save")
+      ->check(CLI::IsMember({"train", "eval", "classic", "none"}))
+      ->capture_default_str();
+  command->add_option("--output", o.output, "for --save batch.npy")
+      ->check(CLI::IsMember({"uint8", "float32"}))
+      ->capture_default_str();
   command->add_option("--save", o.save, "batch.npy: the step's tensor; sheet.png: its pictures as the model sees them");
   command->add_flag("--json", o.json, "one JSON object a step");
   command->callback([options, &status] {

@@ -25,8 +25,8 @@ struct Field {
   std::byte* data = nullptr;
 };
 
-// Gives the memory of slots. An argument of the loader, so that pinned memory comes from whoever owns the device. The deleter may run on any
-// thread, also after the loader's end.
+// Gives the memory of slots. An argument of the loader, so that pinned memory comes from whoever owns the device. The
+// deleter may run on any thread, also after the loader's end.
 class BatchAllocator {
  public:
   virtual ~BatchAllocator() = default;
@@ -36,8 +36,9 @@ class BatchAllocator {
 };
 std::shared_ptr<BatchAllocator> OrdinaryMemory();
 
-// A batch counts as a user of its slot, and so does every copy of it and every `hold()`: the slot returns to the ring when the last of them is gone. The data is the
-// batch's alone until then. Cheap to copy; safe to give to another thread.
+// A batch counts as a user of its slot, and so does every copy of it and every `hold()`: the slot returns to the ring
+// when the last of them is gone. The data is the batch's alone until then. Cheap to copy; safe to give to another
+// thread.
 class Batch {
  public:
   Batch() = default;
@@ -50,10 +51,10 @@ class Batch {
   std::span<const Field> fields() const;
   const Field* Find(std::string_view name) const;
 
-  std::uint64_t step() const;           // of this epoch's iteration, from 0
-  std::uint32_t num_valid() const;      // of this rank
-  std::uint64_t global_valid() const;   // planned valid samples of all ranks in this step
-  const State& state_after() const;     // what to save once this batch was trained on
+  std::uint64_t step() const;          // of this epoch's iteration, from 0
+  std::uint32_t num_valid() const;     // of this rank
+  std::uint64_t global_valid() const;  // planned valid samples of all ranks in this step
+  const State& state_after() const;    // what to save once this batch was trained on
 
   // Keeps the slot while it lives: for tensors made of the fields.
   std::shared_ptr<void> hold() const;

@@ -25,7 +25,7 @@ enum class OnBadRecord {
 };
 
 struct OutputOptions {
-  DType dtype = DType::kUint8;    // kUint8, or kFloat32: normalised by the transform's mean and deviation
+  DType dtype = DType::kUint8;  // kUint8, or kFloat32: normalised by the transform's mean and deviation
   Layout layout = Layout::kNhwc;
 };
 
@@ -39,20 +39,20 @@ struct LoaderOptions {
   OutputOptions output;
 
   OnBadRecord on_bad_record = OnBadRecord::kSubstitute;
-  std::uint64_t max_bad_records = 1000;        // of an epoch on this rank; one more throws
-  std::filesystem::path ledger;                // JSON lines are appended here; empty: none
+  std::uint64_t max_bad_records = 1000;  // of an epoch on this rank; one more throws
+  std::filesystem::path ledger;          // JSON lines are appended here; empty: none
 
   std::uint32_t prefetch_depth = 3;  // batches ready or in work ahead of the consumer
   std::uint32_t held_batches = 2;    // batches the user may hold at once beside them without extra memory
-  int threads = 0;                   // 0: min(affinity, cgroup quota) / ranks of this machine, less one for the consumer, at least 1
-  std::uint64_t memory_bytes = 2ull << 30;  // ring, read-ahead and scratch together
-  std::shared_ptr<BatchAllocator> allocator;  // empty: OrdinaryMemory()
+  int threads = 0;  // 0: min(affinity, cgroup quota) / ranks of this machine, less one for the consumer, at least 1
+  std::uint64_t memory_bytes = 2ull << 30;       // ring, read-ahead and scratch together
+  std::shared_ptr<BatchAllocator> allocator;     // empty: OrdinaryMemory()
   std::function<void(const std::string&)> warn;  // one line; called from Next() or the constructor
   ImageLimits limits;
 };
 
-// The batches of one epoch, in order. Not thread-safe; one consumer. Ends its tasks in the destructor, at any time, also with batches in
-// flight; batches handed out before stay valid.
+// The batches of one epoch, in order. Not thread-safe; one consumer. Ends its tasks in the destructor, at any time,
+// also with batches in flight; batches handed out before stay valid.
 class EpochIterator {
  public:
   EpochIterator(EpochIterator&&) noexcept;
@@ -61,9 +61,9 @@ class EpochIterator {
 
   std::uint64_t num_steps() const noexcept;  // known before a byte is read; the same on every rank
 
-  // Waits for the next batch; nullopt at the epoch's end. When the user holds every slot, takes ordinary memory inside `memory_bytes`,
-  // beyond that throws Error with kInvalidArgument: "you hold K batches: clone them or raise held_batches". Throws Error of a bad record under
-  // kThrow or over the limit. Never waits for ever.
+  // Waits for the next batch; nullopt at the epoch's end. When the user holds every slot, takes ordinary memory inside
+  // `memory_bytes`, beyond that throws Error with kInvalidArgument: "you hold K batches: clone them or raise
+  // held_batches". Throws Error of a bad record under kThrow or over the limit. Never waits for ever.
   std::optional<Batch> Next();
 
   // For `for (auto& batch : loader.Epoch(0))`: single pass.
@@ -101,16 +101,16 @@ class EpochIterator {
 // Thread-safe but for Restore(); several epochs may be iterated at once, each with a ring of its own.
 class DataLoader {
  public:
-  // Throws Error with kInvalidArgument for options that cannot be honoured (naming the option), or where kDrop leaves no step:
-  // "10 samples are fewer than one global batch of 16: no step under drop".
+  // Throws Error with kInvalidArgument for options that cannot be honoured (naming the option), or where kDrop leaves
+  // no step: "10 samples are fewer than one global batch of 16: no step under drop".
   DataLoader(Dataset dataset, LoaderOptions options);
   ~DataLoader();
 
   // From the epoch's start, or from where Restore() said if that was in this epoch (once).
   EpochIterator Epoch(std::uint64_t epoch);
 
-  // The next Epoch(state.epoch) goes on after state.consumed samples. Throws Error with kInvalidArgument where dataset, order or seed
-  // differ, naming both values.
+  // The next Epoch(state.epoch) goes on after state.consumed samples. Throws Error with kInvalidArgument where dataset,
+  // order or seed differ, naming both values.
   void Restore(const State& state);
 
   // That of the last batch returned by any iterator; of the start before.

@@ -19,9 +19,10 @@ std::string_view Name(Tail tail);
 
 // A keyed bijection of [0, n), O(1) memory, any position at once.
 //
-// Up to kTabulated samples it is a table filled by Fisher and Yates' shuffle, so that each of the n! orders is as likely as another. Above, it is
-// Black and Rogaway's generalised Feistel network on a x b >= n with cycle walking ("Ciphers with arbitrary finite domains", CT-RSA
-// 2002) of eight rounds; a and b are near the square root of n, so that less than one position in 16 walks at all.
+// Up to kTabulated samples it is a table filled by Fisher and Yates' shuffle, so that each of the n! orders is as
+// likely as another. Above, it is Black and Rogaway's generalised Feistel network on a x b >= n with cycle walking
+// ("Ciphers with arbitrary finite domains", CT-RSA 2002) of eight rounds; a and b are near the square root of n, so
+// that less than one position in 16 walks at all.
 class Permutation {
  public:
   static constexpr std::uint64_t kTabulated = 256;
@@ -46,22 +47,25 @@ struct Order {
   Shuffle shuffle = Shuffle::kGlobal;
   std::uint64_t seed = 0;
 
-  // 16 hex digits over everything that decides the order but seed and epoch: shuffle, filters, and the version of the bijection.
+  // 16 hex digits over everything that decides the order but seed and epoch: shuffle, filters, and the version of the
+  // bijection.
   std::string Hash() const;
-  // The sample at position p of an epoch. Precondition: p < num_samples. For many positions of one epoch keep a Permutation.
+  // The sample at position p of an epoch. Precondition: p < num_samples. For many positions of one epoch keep a
+  // Permutation.
   std::uint64_t SampleAt(std::uint64_t epoch, std::uint64_t p) const;
 };
 
 // One rank's slice of one step.
 struct Slice {
-  std::uint64_t begin = 0;        // first position of the epoch; may be >= num_samples under kPad: see PositionOf
-  std::uint32_t size = 0;         // always the batch size
-  std::uint32_t num_valid = 0;    // the first num_valid places are samples, the rest is padding
+  std::uint64_t begin = 0;           // first position of the epoch; may be >= num_samples under kPad: see PositionOf
+  std::uint32_t size = 0;            // always the batch size
+  std::uint32_t num_valid = 0;       // the first num_valid places are samples, the rest is padding
   std::uint64_t consumed_after = 0;  // the state's C once this step is done
 };
 
-// The steps of one epoch from `consumed` on. C samples consumed, G = world_size x batch_size: a step is positions [C, min(C + G, N)); rank r
-// takes places [r B, (r + 1) B) of it; then C is its end. Steps left: ceil((N - C) / G), floor under kDrop.
+// The steps of one epoch from `consumed` on. C samples consumed, G = world_size x batch_size: a step is positions [C,
+// min(C + G, N)); rank r takes places [r B, (r + 1) B) of it; then C is its end. Steps left: ceil((N - C) / G), floor
+// under kDrop.
 struct StepPlan {
   std::uint64_t num_samples = 0;
   std::uint64_t consumed = 0;  // at step 0 of this plan
@@ -77,8 +81,8 @@ struct StepPlan {
   std::uint64_t GlobalValid(std::uint64_t step) const;
 };
 
-// 64-bit digest of what all ranks do in a step (dataset digest, order hash, seed, epoch, consumed, world, batch, tail): equal on all ranks
-// or something is wrong. For comparing over the caller's process group.
+// 64-bit digest of what all ranks do in a step (dataset digest, order hash, seed, epoch, consumed, world, batch, tail):
+// equal on all ranks or something is wrong. For comparing over the caller's process group.
 std::uint64_t StepDigest(std::string_view dataset_digest, const Order& order, const StepPlan& plan, std::uint64_t epoch,
                          std::uint64_t step);
 
