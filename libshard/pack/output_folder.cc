@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 constexpr int kLockTries = 1000;
 
 bool IsOurs(std::string_view name) {
-  return name == kWorkFolder || name == kLedgerName || name.starts_with(kManifestName) ||
+  return name == kWorkFolder || name.starts_with(kLedgerName) || name.starts_with(kManifestName) ||
          name.starts_with("." + std::string(kManifestName)) || IsShardFileName(name);
 }
 
