@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <string>
+#include <utility>
 
 #include "loader/pipeline/engine_options.h"
 #include "shardpack/error.h"
@@ -82,6 +83,23 @@ std::unique_ptr<SampleDecoder> Engine::BorrowDecoder() {
 void Engine::ReturnDecoder(std::unique_ptr<SampleDecoder> decoder) {
   std::lock_guard lock(mutex_);
   decoders_.push_back(std::move(decoder));
+}
+
+std::shared_ptr<Ring> Engine::BorrowRing() {
+  {
+    std::lock_guard lock(mutex_);
+    if (idle_ring_) return std::exchange(idle_ring_, nullptr);
+  }
+  return std::make_shared<Ring>(shape, ring.num_slots, ring.num_beyond, options.allocator);
+}
+
+void Engine::ReturnRing(std::shared_ptr<Ring> returned) {
+  std::lock_guard lock(mutex_);
+  if (!idle_ring_) {
+    idle_ring_ = std::move(returned);
+  } else {
+    returned->Close();  // of one of several iterations at once
+  }
 }
 
 State Engine::StateAt(std::uint64_t epoch, std::uint64_t consumed) const {

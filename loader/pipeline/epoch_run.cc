@@ -36,8 +36,7 @@ EpochRun::EpochRun(std::shared_ptr<Engine> engine, std::uint64_t epoch, std::uin
       num_steps_(plan_.num_steps()),
       permutation_(PermutationOf(engine_->order, epoch)),
       grain_(GrainFor(engine_->options.batch_size, engine_->options.threads)),
-      ring_(std::make_shared<Ring>(engine_->shape, engine_->ring.num_slots, engine_->ring.num_beyond,
-                                   engine_->options.allocator)),
+      ring_(engine_->BorrowRing()),
       ledger_(engine_->options.ledger) {}
 
 EpochRun::~EpochRun() { assert(pumps_ == 0); }
@@ -46,9 +45,10 @@ void EpochRun::Stop() {
   std::unique_lock lock(mutex_);
   stop_ = true;
   idle_.wait(lock, [this] { return pumps_ == 0; });
-  queue_.clear();
   lock.unlock();
-  ring_->Close();
+  for (auto& batch : queue_) ring_->Return(std::move(batch->slot));
+  queue_.clear();
+  engine_->ReturnRing(std::move(ring_));
 }
 
 std::optional<Batch> EpochRun::Next() {
@@ -66,6 +66,7 @@ std::optional<Batch> EpochRun::Next() {
     Settle(*slot);
   } catch (...) {
     failed_ = std::current_exception();
+    ring_->Return(std::move(slot));
     throw;
   }
   try {

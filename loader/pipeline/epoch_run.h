@@ -70,7 +70,7 @@ class EpochRun {
   const std::uint64_t num_steps_;
   const std::optional<Permutation> permutation_;  // none without shuffling
   const std::uint32_t grain_;                     // places a task takes at once
-  const std::shared_ptr<Ring> ring_;
+  std::shared_ptr<Ring> ring_;                    // the engine's again after Stop()
 
   // The consumer's own.
   std::uint64_t next_issue_ = 0, next_delivery_ = 0;
