@@ -10,7 +10,8 @@ namespace shardpack::loader {
 namespace {
 
 constexpr unsigned kThreads = 256;
-constexpr std::size_t kMaxBlocks = 16384;  // beyond them a thread takes several pixels, which spares loading the table again
+constexpr std::size_t kMaxBlocks =
+    16384;  // beyond them a thread takes several pixels, which spares loading the table again
 
 void Check(cudaError_t status, const char* doing) {
   if (status != cudaSuccess) {
@@ -18,8 +19,8 @@ void Check(cudaError_t status, const char* doing) {
   }
 }
 
-// Neighbouring threads take neighbouring pixels: stores of an NCHW plane are coalesced, and the three bytes a thread loads lie in cache
-// lines that its neighbours load too.
+// Neighbouring threads take neighbouring pixels: stores of an NCHW plane are coalesced, and the three bytes a thread
+// loads lie in cache lines that its neighbours load too.
 __global__ void NormaliseKernel(NormaliseJob job, const NormaliseTable* table) {
   __shared__ NormaliseTable shared;
   for (unsigned i = threadIdx.x; i < 3 * 256; i += blockDim.x) (&shared.value[0][0])[i] = (&table->value[0][0])[i];

@@ -9,7 +9,8 @@
 namespace shardpack::loader {
 namespace {
 
-// Only the hooks in libtorch_cpu are called here: they find CUDA when libtorch_cuda is loaded too, and say no elsewhere.
+// Only the hooks in libtorch_cpu are called here: they find CUDA when libtorch_cuda is loaded too, and say no
+// elsewhere.
 class PinnedTorchMemory : public BatchAllocator {
  public:
   explicit PinnedTorchMemory(std::function<void(const std::string&)> warn) : warn_(std::move(warn)) {}

@@ -18,9 +18,11 @@ namespace loader = shardpack::loader;
 
 class PackedSource : public BatchSource {
  public:
-  PackedSource(const std::filesystem::path& path, const SourceOptions& o) : loader_(shardpack::Dataset::Open(path), LoaderOptionsOf(o)) {
+  PackedSource(const std::filesystem::path& path, const SourceOptions& o)
+      : loader_(shardpack::Dataset::Open(path), LoaderOptionsOf(o)) {
     if (classes().empty()) {
-      throw shardpack::Error(shardpack::ErrorCode::kInvalidArgument, {path.string(), {}, {}}, "its labels are not classes");
+      throw shardpack::Error(shardpack::ErrorCode::kInvalidArgument, {path.string(), {}, {}},
+                             "its labels are not classes");
     }
   }
 
@@ -99,7 +101,8 @@ class RawSource : public BatchSource {
   bool Next(TrainBatch& out) override {
     if (step_ == plan_.num_steps()) return false;
     const std::int64_t size = options_.batch_size, width = transform().width, height = transform().height;
-    out.images = options_.bytes ? at::empty({size, height, width, 3}, at::kByte) : at::empty({size, 3, height, width}, at::kFloat);
+    out.images = options_.bytes ? at::empty({size, height, width, 3}, at::kByte)
+                                : at::empty({size, 3, height, width}, at::kFloat);
     out.labels = at::empty({size}, at::kLong);
     out.valid = at::empty({size}, at::kBool);
     out.indices = at::empty({size}, at::kLong);

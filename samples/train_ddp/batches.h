@@ -1,4 +1,5 @@
-// Where the training loop's batches come from: a packed data set through the loader, or class folders read the plain way.
+// Where the training loop's batches come from: a packed data set through the loader, or class folders read the plain
+// way.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,10 +18,10 @@
 namespace train_ddp {
 
 struct TrainBatch {
-  at::Tensor images;   // [B, 3, H, W]: normalised floats, or bytes where SourceOptions::bytes
-  at::Tensor labels;   // int64 [B]
-  at::Tensor valid;    // bool [B]
-  at::Tensor indices;  // int64 [B]
+  at::Tensor images;               // [B, 3, H, W]: normalised floats, or bytes where SourceOptions::bytes
+  at::Tensor labels;               // int64 [B]
+  at::Tensor valid;                // bool [B]
+  at::Tensor indices;              // int64 [B]
   std::uint64_t global_valid = 0;  // of all ranks in this step
 };
 

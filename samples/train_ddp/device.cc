@@ -38,7 +38,8 @@ Place ChoosePlace(const std::string& backend, const shardpack::loader::World& wo
   Place place;
   const std::size_t devices = at::globalContext().hasCUDA() ? at::getNumGPUs() : 0;
   const bool one_each = devices >= world.local_size;
-  if (backend == "nccl" && !kHaveNccl) throw std::runtime_error("this train_ddp was built without NCCL: use --backend gloo");
+  if (backend == "nccl" && !kHaveNccl)
+    throw std::runtime_error("this train_ddp was built without NCCL: use --backend gloo");
   if (backend == "nccl" && !one_each) {
     throw std::runtime_error("--backend nccl needs a device for each of the " + std::to_string(world.local_size) +
                              " ranks of this machine; " + std::to_string(devices) + " found");

@@ -16,8 +16,8 @@ struct Place {
   std::string backend = "gloo";  // of the process group
 };
 
-// `backend` is auto, gloo or nccl. auto takes NCCL where each rank of this machine has a device of its own. Makes the device current.
-// Throws where NCCL was asked for and cannot be.
+// `backend` is auto, gloo or nccl. auto takes NCCL where each rank of this machine has a device of its own. Makes the
+// device current. Throws where NCCL was asked for and cannot be.
 Place ChoosePlace(const std::string& backend, const shardpack::loader::World& world);
 
 // Asks NVIDIA's management library a few times a second how busy the device was, as nvidia-smi shows it.

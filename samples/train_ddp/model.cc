@@ -1,8 +1,6 @@
 #include "samples/train_ddp/model.h"
 
 #include <ATen/ops/relu.h>
-
-#include <stdexcept>
 #include <torch/nn/init.h>
 #include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/batchnorm.h>
@@ -13,12 +11,15 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/modules/pooling.h>
 
+#include <stdexcept>
+
 namespace train_ddp {
 namespace {
 
 namespace nn = torch::nn;
 
-nn::Conv2d Convolution(std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t stride = 1, bool bias = false) {
+nn::Conv2d Convolution(std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t stride = 1,
+                       bool bias = false) {
   return nn::Conv2d(nn::Conv2dOptions(in, out, kernel).stride(stride).padding(kernel / 2).bias(bias));
 }
 
@@ -52,8 +53,8 @@ class SmallNet : public nn::Module {
   nn::Linear full1_{nullptr}, full2_{nullptr};
 };
 
-// A residual block of torchvision's ResNet: two 3x3 convolutions, or with `bottleneck` 1x1, 3x3 (which carries the stride), 1x1 to four
-// times the planes.
+// A residual block of torchvision's ResNet: two 3x3 convolutions, or with `bottleneck` 1x1, 3x3 (which carries the
+// stride), 1x1 to four times the planes.
 class Block : public nn::Module {
  public:
   Block(std::int64_t in, std::int64_t planes, std::int64_t stride, bool bottleneck) {
@@ -103,7 +104,8 @@ class ResNet : public nn::Module {
     layers_ = register_module("layers", layers);
     full_ = register_module("full", nn::Linear(in, num_classes));
     for (auto& module : modules(/*include_self=*/false)) {
-      if (auto* conv = module->as<nn::Conv2d>()) nn::init::kaiming_normal_(conv->weight, 0, torch::kFanOut, torch::kReLU);
+      if (auto* conv = module->as<nn::Conv2d>())
+        nn::init::kaiming_normal_(conv->weight, 0, torch::kFanOut, torch::kReLU);
     }
   }
 

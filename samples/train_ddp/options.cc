@@ -31,8 +31,8 @@ struct Recipe {
   const char* transform;
 };
 
-// cnn: reaches 98 % on 4,500 handwritten digits. The residual networks: the usual recipe for ImageNet, the rate for a global batch
-// of 256.
+// cnn: reaches 98 % on 4,500 handwritten digits. The residual networks: the usual recipe for ImageNet, the rate for a
+// global batch of 256.
 Recipe RecipeOf(const std::string& model) {
   if (model == "cnn") return {12, 32, 2, 2e-3, 0.5, true, "none"};
   return {90, 32, 0, 0.1, 0.0, false, "train"};
@@ -58,34 +58,56 @@ void FillIn(Options& options) {
 }
 
 void Describe(CLI::App& app, Options& o) {
-  auto* data = app.add_option("--data", o.data, "Data set to train on, made by shardpack convert")->type_name("DATASET");
+  auto* data =
+      app.add_option("--data", o.data, "Data set to train on, made by shardpack convert")->type_name("DATASET");
   app.add_option("--test", o.test, "Data set to test on after each epoch")->type_name("DATASET")->needs(data);
-  auto* raw = app.add_option("--raw", o.raw, "Train on the images of class folders, loaded plainly")->type_name("DIR")->excludes(data);
+  auto* raw = app.add_option("--raw", o.raw, "Train on the images of class folders, loaded plainly")
+                  ->type_name("DIR")
+                  ->excludes(data);
   app.add_option("--raw-test", o.raw_test, "Class folders to test on")->type_name("DIR")->needs(raw);
-  app.add_option("--model", o.model, "Network")->check(CLI::IsMember({"cnn", "resnet18", "resnet50"}))->capture_default_str();
+  app.add_option("--model", o.model, "Network")
+      ->check(CLI::IsMember({"cnn", "resnet18", "resnet50"}))
+      ->capture_default_str();
   app.add_option("--epochs", o.epochs, "Default: 12 (cnn), 90 (resnets)")->check(CLI::Range(1u, 1000000u));
   app.add_option("--batch-size", o.batch_size, "Of each rank; default 32")->check(CLI::Range(1u, 1u << 20));
-  app.add_option("--optimizer", o.optimizer, "Default: adam (cnn), sgd (resnets)")->check(CLI::IsMember({"sgd", "adam"}));
+  app.add_option("--optimizer", o.optimizer, "Default: adam (cnn), sgd (resnets)")
+      ->check(CLI::IsMember({"sgd", "adam"}));
   app.add_option("--lr", o.learning_rate,
-                 "Highest learning rate, reached after a linear warm-up, then falling as a cosine. Default: 2e-3 (cnn), 0.1 x global "
+                 "Highest learning rate, reached after a linear warm-up, then falling as a cosine. Default: 2e-3 "
+                 "(cnn), 0.1 x global "
                  "batch / 256 (resnets)")
       ->check(CLI::PositiveNumber);
   app.add_option("--dropout", o.dropout, "Of the cnn; default 0.5")->check(CLI::Range(0.0, 0.9));
-  app.add_option("--shift", o.shift, "Training images are moved by up to so many pixels, drawn by seed, epoch and sample; default 2 (cnn), 0")
+  app.add_option(
+         "--shift", o.shift,
+         "Training images are moved by up to so many pixels, drawn by seed, epoch and sample; default 2 (cnn), 0")
       ->check(CLI::Range(0u, 64u));
-  app.add_option("--transform", o.transform, "Of training images: none, train, eval or classic; test images take eval unless it is none. Default: none (cnn), train")
+  app.add_option("--transform", o.transform,
+                 "Of training images: none, train, eval or classic; test images take eval unless it is none. Default: "
+                 "none (cnn), train")
       ->check(CLI::IsMember({"none", "train", "eval", "classic"}));
-  app.add_option("--size", o.size, "Side of the images a transform gives")->check(CLI::Range(1u, 16384u))->capture_default_str();
-  app.add_option("--resize", o.resize, "Shorter side before the crop of eval and classic")->check(CLI::Range(1u, 16384u))->capture_default_str();
+  app.add_option("--size", o.size, "Side of the images a transform gives")
+      ->check(CLI::Range(1u, 16384u))
+      ->capture_default_str();
+  app.add_option("--resize", o.resize, "Shorter side before the crop of eval and classic")
+      ->check(CLI::Range(1u, 16384u))
+      ->capture_default_str();
   app.add_option("--seed", o.seed, "Of parameters, order and augmentation")->capture_default_str();
-  app.add_option("--threads", o.threads, "Decoding threads of each rank; 0: this rank's share of the machine")->check(CLI::Range(0, 4096));
-  app.add_option("--backend", o.backend, "auto: nccl where there are devices, else gloo")->check(CLI::IsMember({"auto", "gloo", "nccl"}))->capture_default_str();
-  app.add_option("--timeout", o.timeout_seconds, "Seconds after which a silent peer ends the run")->check(CLI::Range(1.0, 86400.0))->capture_default_str();
+  app.add_option("--threads", o.threads, "Decoding threads of each rank; 0: this rank's share of the machine")
+      ->check(CLI::Range(0, 4096));
+  app.add_option("--backend", o.backend, "auto: nccl where there are devices, else gloo")
+      ->check(CLI::IsMember({"auto", "gloo", "nccl"}))
+      ->capture_default_str();
+  app.add_option("--timeout", o.timeout_seconds, "Seconds after which a silent peer ends the run")
+      ->check(CLI::Range(1.0, 86400.0))
+      ->capture_default_str();
   app.add_option("--log-steps", o.log_steps, "A line on stderr every so many steps; 0: none");
   app.add_flag("--json", o.json, "One JSON object an epoch on stdout");
   app.add_flag("--loader-only", o.loader_only, "Load each epoch's batches and train nothing");
   app.footer(kFooter);
-  app.failure_message([](const CLI::App*, const CLI::Error& error) { return std::string("train_ddp: ") + error.what() + " (see --help)\n"; });
+  app.failure_message([](const CLI::App*, const CLI::Error& error) {
+    return std::string("train_ddp: ") + error.what() + " (see --help)\n";
+  });
 }
 
 }  // namespace
@@ -99,7 +121,8 @@ std::optional<Options> Parse(int argc, char** argv, int* status) {
     app.parse(argc, argv);
     if (options.data.empty() && options.raw.empty()) throw CLI::RequiredError("--data or --raw");
     const bool resizes_below = options.resize < options.size;
-    if (resizes_below && (options.transform == "eval" || options.transform == "classic" || options.transform == "train")) {
+    if (resizes_below &&
+        (options.transform == "eval" || options.transform == "classic" || options.transform == "train")) {
       throw CLI::ValidationError("--resize", "must not be smaller than --size");
     }
   } catch (const CLI::ParseError& error) {

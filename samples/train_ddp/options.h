@@ -10,8 +10,8 @@
 namespace train_ddp {
 
 struct Options {
-  std::string data, test;          // data sets of the loader
-  std::string raw, raw_test;       // class folders
+  std::string data, test;     // data sets of the loader
+  std::string raw, raw_test;  // class folders
   std::string model = "cnn";
   std::optional<std::uint32_t> epochs, batch_size;
   std::optional<double> learning_rate;

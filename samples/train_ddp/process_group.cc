@@ -28,7 +28,9 @@ namespace {
 
 using Milliseconds = std::chrono::milliseconds;
 
-std::string Endpoint(const Rendezvous& rendezvous) { return rendezvous.address + ":" + std::to_string(rendezvous.port); }
+std::string Endpoint(const Rendezvous& rendezvous) {
+  return rendezvous.address + ":" + std::to_string(rendezvous.port);
+}
 
 c10::intrusive_ptr<c10d::Store> ConnectStore(const Rendezvous& rendezvous, Milliseconds timeout) {
   c10d::TCPStoreOptions options;
@@ -36,8 +38,8 @@ c10::intrusive_ptr<c10d::Store> ConnectStore(const Rendezvous& rendezvous, Milli
   options.isServer = rendezvous.world.rank == 0 && !rendezvous.agent_owns_store;
   options.waitWorkers = false;
   options.timeout = timeout;
-  // In a thread of its own: the client waits without end where another program listens at the port, and twice its timeout where a
-  // name is unknown. A thread left behind ends with the process.
+  // In a thread of its own: the client waits without end where another program listens at the port, and twice its
+  // timeout where a name is unknown. A thread left behind ends with the process.
   std::packaged_task<c10::intrusive_ptr<c10d::Store>()> connect(
       [address = rendezvous.address, options] { return c10::make_intrusive<c10d::TCPStore>(address, options); });
   auto connected = connect.get_future();
@@ -58,7 +60,8 @@ constexpr char kFailedKey[] = "failed";
 
 // What Gloo, NCCL and the store throw when a peer is gone or silent.
 bool IsCommunication(std::string_view message) {
-  for (const std::string_view word : {"gloo", "Gloo", "NCCL", "nccl", "TCPStore", "socket", "Connection", "Timed out", "Broken pipe"}) {
+  for (const std::string_view word :
+       {"gloo", "Gloo", "NCCL", "nccl", "TCPStore", "socket", "Connection", "Timed out", "Broken pipe"}) {
     if (message.find(word) != std::string_view::npos) return true;
   }
   return false;
@@ -76,7 +79,8 @@ void LingerForReaders(c10d::Store& store, const Rendezvous& rendezvous) {
 }
 
 // Each rank says whether it is ready, and hears of every other.
-void MeetAll(c10d::Store& store, const Rendezvous& rendezvous, Milliseconds timeout, const std::function<void()>& prepare) {
+void MeetAll(c10d::Store& store, const Rendezvous& rendezvous, Milliseconds timeout,
+             const std::function<void()>& prepare) {
   const auto& world = rendezvous.world;
   std::exception_ptr own;
   std::string message = "+";
@@ -120,7 +124,8 @@ std::string LocalAddressTowards(const std::string& address) {
   char text[NI_MAXHOST] = "";
   sockaddr_storage own{};
   socklen_t length = sizeof own;
-  if (connect(fd, list->ai_addr, list->ai_addrlen) == 0 && getsockname(fd, reinterpret_cast<sockaddr*>(&own), &length) == 0) {
+  if (connect(fd, list->ai_addr, list->ai_addrlen) == 0 &&
+      getsockname(fd, reinterpret_cast<sockaddr*>(&own), &length) == 0) {
     getnameinfo(reinterpret_cast<sockaddr*>(&own), length, text, sizeof text, nullptr, 0, NI_NUMERICHOST);
   }
   close(fd);
@@ -139,7 +144,8 @@ std::shared_ptr<::gloo::transport::Device> GlooDevice(const Rendezvous& rendezvo
   return ProcessGroupGloo::createDefaultDevice();
 }
 
-c10::intrusive_ptr<c10d::Backend> MakeGloo(const Rendezvous& rendezvous, c10::intrusive_ptr<c10d::Store> store, Milliseconds timeout) {
+c10::intrusive_ptr<c10d::Backend> MakeGloo(const Rendezvous& rendezvous, c10::intrusive_ptr<c10d::Store> store,
+                                           Milliseconds timeout) {
   auto options = c10d::ProcessGroupGloo::Options::create(timeout);
   options->devices.push_back(GlooDevice(rendezvous));
   return c10::make_intrusive<c10d::ProcessGroupGloo>(std::move(store), static_cast<int>(rendezvous.world.rank),
@@ -194,7 +200,8 @@ Group::Group(const Rendezvous& rendezvous, const std::string& backend, bool on_d
 
   const auto kind = backend == "nccl" ? c10d::ProcessGroup::NCCL : c10d::ProcessGroup::GLOO;
   auto group_store = c10::make_intrusive<c10d::PrefixStore>(backend, impl_->store);
-  auto made = backend == "nccl" ? MakeNccl(rendezvous, group_store, timeout) : MakeGloo(rendezvous, group_store, timeout);
+  auto made =
+      backend == "nccl" ? MakeNccl(rendezvous, group_store, timeout) : MakeGloo(rendezvous, group_store, timeout);
   impl_->group = c10::make_intrusive<c10d::ProcessGroup>(group_store, static_cast<int>(rendezvous.world.rank),
                                                          static_cast<int>(rendezvous.world.size));
   // Gloo takes tensors on a device as well, through host memory.
@@ -210,7 +217,7 @@ const shardpack::loader::World& Group::world() const { return impl_->world; }
 void Group::Broadcast(std::vector<at::Tensor> tensors) {
   if (!impl_->group) return;
   for (auto& tensor : tensors) {
-    at::Tensor own = tensor.detach();  // the same memory; a collective knows no gradients
+    at::Tensor own = tensor.detach();                  // the same memory; a collective knows no gradients
     std::vector<at::Tensor> one = {own.contiguous()};  // a copy where it is channels-last, which Gloo refuses
     impl_->group->broadcast(one)->wait();
     if (!one[0].is_same(own)) own.copy_(one[0]);
@@ -261,24 +268,27 @@ void Group::RequireEqual(const std::string& what, std::uint64_t value) {
   const auto values = Gather(value);
   for (std::size_t rank = 1; rank < values.size(); ++rank) {
     if (values[rank] == values[0]) continue;
-    throw std::runtime_error(what + ": rank 0 has " + Hex(values[0]) + ", rank " + std::to_string(rank) + " has " + Hex(values[rank]));
+    throw std::runtime_error(what + ": rank 0 has " + Hex(values[0]) + ", rank " + std::to_string(rank) + " has " +
+                             Hex(values[rank]));
   }
 }
 
 std::unique_ptr<c10d::Reducer> Group::MakeReducer(const std::vector<at::Tensor>& parameters) {
   if (!impl_->group) return nullptr;
   const std::vector<bool> sparse(parameters.size(), false);
-  const auto assigned = c10d::compute_bucket_assignment_by_size(
-      parameters, {static_cast<std::size_t>(c10d::kDefaultFirstBucketBytes), static_cast<std::size_t>(c10d::kDefaultBucketBytesCap)},
-      sparse);
+  const auto assigned =
+      c10d::compute_bucket_assignment_by_size(parameters,
+                                              {static_cast<std::size_t>(c10d::kDefaultFirstBucketBytes),
+                                               static_cast<std::size_t>(c10d::kDefaultBucketBytesCap)},
+                                              sparse);
   // Gradients come in the reverse of the order of the parameters, and so should the buckets.
   std::vector<std::vector<std::size_t>> buckets(std::get<0>(assigned).rbegin(), std::get<0>(assigned).rend());
   // No views of the buckets as gradients: LibTorch's optimisers drop gradients in zero_grad().
-  return std::make_unique<c10d::Reducer>(parameters, std::move(buckets), impl_->group, sparse, c10d::kDefaultBucketBytesCap,
-                                         /*find_unused_parameters=*/false, /*gradient_as_bucket_view=*/false,
-                                         std::unordered_map<std::size_t, std::string>{}, c10d::kDefaultFirstBucketBytes,
-                                         /*skip_all_reduce_unused_params=*/false, /*use_python_reducer=*/false,
-                                         std::vector<std::int64_t>{});
+  return std::make_unique<c10d::Reducer>(
+      parameters, std::move(buckets), impl_->group, sparse, c10d::kDefaultBucketBytesCap,
+      /*find_unused_parameters=*/false, /*gradient_as_bucket_view=*/false,
+      std::unordered_map<std::size_t, std::string>{}, c10d::kDefaultFirstBucketBytes,
+      /*skip_all_reduce_unused_params=*/false, /*use_python_reducer=*/false, std::vector<std::int64_t>{});
 }
 
 }  // namespace train_ddp

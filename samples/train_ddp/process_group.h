@@ -21,12 +21,14 @@ class Reducer;
 
 namespace train_ddp {
 
-// A group of one rank talks to nobody: every call returns at once. All calls but the constructor are collective, to be made by every rank in
-// the same order, and throw std::exception when a peer died (within a second over Gloo) or was silent for the timeout.
+// A group of one rank talks to nobody: every call returns at once. All calls but the constructor are collective, to be
+// made by every rank in the same order, and throw std::exception when a peer died (within a second over Gloo) or was
+// silent for the timeout.
 class Group {
  public:
-  // Meets the other ranks at the rendezvous. `prepare` is what may fail on one rank alone (opening its data): it runs once the store is
-  // reached, and where it throws, every rank throws with that message and the rank it came from, instead of waiting for the timeout.
+  // Meets the other ranks at the rendezvous. `prepare` is what may fail on one rank alone (opening its data): it runs
+  // once the store is reached, and where it throws, every rank throws with that message and the rank it came from,
+  // instead of waiting for the timeout.
   Group(const Rendezvous& rendezvous, const std::string& backend, bool on_device, std::chrono::milliseconds timeout,
         const std::function<void()>& prepare);
   ~Group();
@@ -39,11 +41,12 @@ class Group {
 
   // Every rank's value, by rank.
   std::vector<std::uint64_t> Gather(std::uint64_t value);
-  // Throws on every rank, showing the two values, where rank r's differs from rank 0's: "data set: rank 0 has ..., rank 1 has ...".
+  // Throws on every rank, showing the two values, where rank r's differs from rank 0's: "data set: rank 0 has ..., rank
+  // 1 has ...".
   void RequireEqual(const std::string& what, std::uint64_t value);
 
-  // Called by a rank that cannot go on, instead of any other call: lets the peers know, or finds out which of them failed, and throws the
-  // words to end with. Not collective.
+  // Called by a rank that cannot go on, instead of any other call: lets the peers know, or finds out which of them
+  // failed, and throws the words to end with. Not collective.
   [[noreturn]] void Fail(const std::exception& error);
 
   // Averages the gradients of `parameters` over the ranks while backward runs, in buckets. Null in a group of one.

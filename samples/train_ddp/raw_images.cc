@@ -18,12 +18,13 @@ using shardpack::Error;
 using shardpack::ErrorCode;
 namespace fs = std::filesystem;
 
-constexpr std::array kExtensions = {".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".bmp", ".gif",
-                                    ".tif", ".tiff", ".pnm", ".pbm",  ".pgm", ".ppm"};
+constexpr std::array kExtensions = {".jpg", ".jpeg", ".jpe",  ".jfif", ".png", ".webp", ".bmp",
+                                    ".gif", ".tif",  ".tiff", ".pnm",  ".pbm", ".pgm",  ".ppm"};
 
 bool IsImageName(const fs::path& path) {
   std::string extension = path.extension().string();
-  std::transform(extension.begin(), extension.end(), extension.begin(), [](unsigned char c) { return std::tolower(c); });
+  std::transform(extension.begin(), extension.end(), extension.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
   return std::find(kExtensions.begin(), kExtensions.end(), extension) != kExtensions.end();
 }
 
@@ -35,7 +36,8 @@ void ReadFile(const std::string& path, std::vector<std::byte>& out) {
   ssize_t got = fstat(fd, &info);
   if (got == 0) {
     out.resize(static_cast<std::size_t>(info.st_size));
-    while (done < out.size() && ((got = read(fd, out.data() + done, out.size() - done)) > 0 || (got < 0 && errno == EINTR))) {
+    while (done < out.size() &&
+           ((got = read(fd, out.data() + done, out.size() - done)) > 0 || (got < 0 && errno == EINTR))) {
       if (got > 0) done += static_cast<std::size_t>(got);
     }
   }
@@ -47,7 +49,8 @@ void ReadFile(const std::string& path, std::vector<std::byte>& out) {
 
 void FlipRows(std::uint8_t* pixels, std::uint32_t width, std::uint32_t height) {
   for (std::uint32_t y = 0; y < height; ++y, pixels += std::size_t{3} * width) {
-    for (std::uint32_t a = 0, b = width - 1; a < b; ++a, --b) std::swap_ranges(pixels + 3 * a, pixels + 3 * a + 3, pixels + 3 * b);
+    for (std::uint32_t a = 0, b = width - 1; a < b; ++a, --b)
+      std::swap_ranges(pixels + 3 * a, pixels + 3 * a + 3, pixels + 3 * b);
   }
 }
 
@@ -57,10 +60,12 @@ RawImages::RawImages(const fs::path& folder, shardpack::loader::Transform transf
     : folder_(folder), transform_(std::move(transform)) {
   std::error_code error;
   fs::directory_iterator top(folder, error);
-  if (error) throw Error(error == std::errc::no_such_file_or_directory ? ErrorCode::kNotFound : ErrorCode::kIo, {folder.string(), {}, {}},
-                         error.message());
+  if (error)
+    throw Error(error == std::errc::no_such_file_or_directory ? ErrorCode::kNotFound : ErrorCode::kIo,
+                {folder.string(), {}, {}}, error.message());
   for (const auto& entry : top) {
-    if (entry.is_directory() && !entry.path().filename().string().starts_with('.')) classes_.push_back(entry.path().filename().string());
+    if (entry.is_directory() && !entry.path().filename().string().starts_with('.'))
+      classes_.push_back(entry.path().filename().string());
   }
   std::sort(classes_.begin(), classes_.end());
   for (std::size_t label = 0; label < classes_.size(); ++label) {
@@ -82,7 +87,8 @@ RawImages::RawImages(const fs::path& folder, shardpack::loader::Transform transf
   }
   table_.resize(3 * 256);
   for (std::size_t c = 0; c < 3; ++c) {
-    for (int v = 0; v < 256; ++v) table_[c * 256 + v] = (static_cast<float>(v) / 255.0f - transform_.mean[c]) / transform_.deviation[c];
+    for (int v = 0; v < 256; ++v)
+      table_[c * 256 + v] = (static_cast<float>(v) / 255.0f - transform_.mean[c]) / transform_.deviation[c];
   }
 }
 
@@ -104,16 +110,21 @@ void RawImages::LoadPixels(std::uint64_t i, std::uint64_t seed, std::uint64_t ep
   const auto g = transform_.Draw(image_.width, image_.height, random);
   if (g.resized_width < g.window_x + transform_.width || g.resized_height < g.window_y + transform_.height) {
     throw Error(ErrorCode::kInvalidArgument, {path, {}, {}},
-                std::to_string(image_.width) + "x" + std::to_string(image_.height) + " pixels, but the first image has " +
-                    std::to_string(transform_.width) + "x" + std::to_string(transform_.height) + ": choose a --transform");
+                std::to_string(image_.width) + "x" + std::to_string(image_.height) +
+                    " pixels, but the first image has " + std::to_string(transform_.width) + "x" +
+                    std::to_string(transform_.height) + ": choose a --transform");
   }
   const std::size_t stride = std::size_t{3} * image_.width;
-  const shardpack::PixelView crop{image_.pixels.data() + g.crop_y * stride + std::size_t{3} * g.crop_x, g.crop_width, g.crop_height, stride};
-  resizer_.Resize(crop, g.resized_width, g.resized_height, {g.window_x, g.window_y, transform_.width, transform_.height}, out);
+  const shardpack::PixelView crop{image_.pixels.data() + g.crop_y * stride + std::size_t{3} * g.crop_x, g.crop_width,
+                                  g.crop_height, stride};
+  resizer_.Resize(crop, g.resized_width, g.resized_height,
+                  {g.window_x, g.window_y, transform_.width, transform_.height}, out);
   if (g.flip) FlipRows(out, transform_.width, transform_.height);
 }
 
-void RawImages::Load(std::uint64_t i, std::uint64_t seed, std::uint64_t epoch, std::uint8_t* out) { LoadPixels(i, seed, epoch, out); }
+void RawImages::Load(std::uint64_t i, std::uint64_t seed, std::uint64_t epoch, std::uint8_t* out) {
+  LoadPixels(i, seed, epoch, out);
+}
 
 void RawImages::Load(std::uint64_t i, std::uint64_t seed, std::uint64_t epoch, float* out) {
   const std::size_t plane = std::size_t{transform_.width} * transform_.height;

@@ -17,8 +17,8 @@ namespace train_ddp {
 // One thread at a time. Errors are shardpack::Error naming the file.
 class RawImages {
  public:
-  // Lists DIR/CLASS/**; classes and files in byte order, so that a sample's number is the one `shardpack convert` gives it. Hidden files are
-  // left out, so is what is not an image by its name's extension.
+  // Lists DIR/CLASS/**; classes and files in byte order, so that a sample's number is the one `shardpack convert` gives
+  // it. Hidden files are left out, so is what is not an image by its name's extension.
   RawImages(const std::filesystem::path& folder, shardpack::loader::Transform transform);
 
   std::uint64_t size() const { return files_.size(); }
@@ -27,7 +27,8 @@ class RawImages {
   const shardpack::loader::Transform& transform() const { return transform_; }
   std::string Digest() const;  // of names and labels: whether two ranks see the same folder
 
-  // Opens, reads, decodes, resizes and normalises one image into `out`: width x height x 3 bytes in NHWC, or floats in NCHW.
+  // Opens, reads, decodes, resizes and normalises one image into `out`: width x height x 3 bytes in NHWC, or floats in
+  // NCHW.
   void Load(std::uint64_t i, std::uint64_t seed, std::uint64_t epoch, std::uint8_t* out);
   void Load(std::uint64_t i, std::uint64_t seed, std::uint64_t epoch, float* out);
 

@@ -43,8 +43,8 @@ bool IsLoopback(std::string_view address) {
 // What names this job and no other, as far as the launcher says.
 std::string Identity() {
   std::string identity;
-  for (const char* name : {"TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "SLURM_JOB_ID", "SLURM_STEP_ID", "PMIX_NAMESPACE",
-                           "OMPI_MCA_ess_base_jobid", "PMI_JOBID"}) {
+  for (const char* name : {"TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "SLURM_JOB_ID", "SLURM_STEP_ID",
+                           "PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_JOBID"}) {
     if (const auto value = Variable(name)) identity += std::string(name) + '=' + *value + '/';
   }
   return identity;
@@ -54,7 +54,8 @@ std::string Identity() {
 std::string DefaultAddress(const shardpack::loader::World& world) {
   if (const auto nodes = Variable("SLURM_STEP_NODELIST"); nodes && !Variable("RANK")) return FirstNode(*nodes);
   if (world.local_size == world.size) return "127.0.0.1";
-  Refuse("rank " + std::to_string(world.rank) + " of " + std::to_string(world.size) + ", but MASTER_ADDR is not set: it names the "
+  Refuse("rank " + std::to_string(world.rank) + " of " + std::to_string(world.size) +
+         ", but MASTER_ADDR is not set: it names the "
          "machine of rank 0 (127.0.0.1 where all ranks are on one machine)");
 }
 
@@ -65,7 +66,8 @@ std::string FirstNode(const std::string& list) {
   if (open == std::string::npos || list[open] == ',') return list.substr(0, open);
   const std::size_t end = list.find_first_of("-,]", open);
   const std::size_t close = list.find(']', open);
-  if (end == std::string::npos || close == std::string::npos) Refuse("the node list '" + shardpack::Escaped(list) + "' is not closed");
+  if (end == std::string::npos || close == std::string::npos)
+    Refuse("the node list '" + shardpack::Escaped(list) + "' is not closed");
   const std::size_t next = list.find(',', close);
   const std::size_t suffix_length = (next == std::string::npos ? list.size() : next) - close - 1;
   return list.substr(0, open) + list.substr(open + 1, end - open - 1) + list.substr(close + 1, suffix_length);

@@ -1,4 +1,5 @@
-// Where the ranks of a job meet: what the launcher left in the environment. No LibTorch, so that it is tested by itself.
+// Where the ranks of a job meet: what the launcher left in the environment. No LibTorch, so that it is tested by
+// itself.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +18,9 @@ struct Rendezvous {
   std::string prefix;             // of every key: differs from run to run and from restart to restart
 };
 
-// Reads what torchrun, Slurm or mpirun set, or RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT set by hand. Without a MASTER_PORT the port
-// comes from the job's identity, so that all ranks of one job find the same and two jobs rarely do. Throws shardpack::Error with
-// kInvalidArgument naming the variable that is missing or wrong.
+// Reads what torchrun, Slurm or mpirun set, or RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT set by hand. Without a
+// MASTER_PORT the port comes from the job's identity, so that all ranks of one job find the same and two jobs rarely
+// do. Throws shardpack::Error with kInvalidArgument naming the variable that is missing or wrong.
 Rendezvous RendezvousFromEnvironment();
 
 // The first machine of a Slurm node list: "gpu[003-005,9]" -> "gpu003".

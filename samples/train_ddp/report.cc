@@ -38,9 +38,9 @@ std::string ToJson(const EpochFigures& f) {
 }
 
 std::string ToLine(const EpochFigures& f, std::uint64_t num_epochs) {
-  std::string line = Print("epoch %llu/%llu  loss %.4f  %s %.2f %%  %.0f images/s  waiting %.1f %%  ", f.epoch + 1ull, num_epochs + 0ull,
-                           f.loss, f.test_accuracy ? "accuracy" : "training accuracy", 100 * f.accuracy(), f.images_per_s(),
-                           f.consumer_wait_percent);
+  std::string line = Print("epoch %llu/%llu  loss %.4f  %s %.2f %%  %.0f images/s  waiting %.1f %%  ", f.epoch + 1ull,
+                           num_epochs + 0ull, f.loss, f.test_accuracy ? "accuracy" : "training accuracy",
+                           100 * f.accuracy(), f.images_per_s(), f.consumer_wait_percent);
   if (f.gpu_busy_percent) line += Print("GPU busy %.0f %%  ", *f.gpu_busy_percent);
   line += Print("%.1f s", f.seconds);
   if (f.test_accuracy) line += Print("  tested %llu in %.1f s", f.evaluated + 0ull, f.evaluation_seconds);
@@ -55,8 +55,8 @@ std::string ToJson(const LoadingFigures& f) {
 }
 
 std::string ToLine(const LoadingFigures& f, std::uint64_t num_epochs) {
-  return Print("epoch %llu/%llu  loaded %llu images  %.0f images/s  %.2f s", f.epoch + 1ull, num_epochs + 0ull, f.samples + 0ull,
-               f.images_per_s(), f.seconds);
+  return Print("epoch %llu/%llu  loaded %llu images  %.0f images/s  %.2f s", f.epoch + 1ull, num_epochs + 0ull,
+               f.samples + 0ull, f.images_per_s(), f.seconds);
 }
 
 }  // namespace train_ddp

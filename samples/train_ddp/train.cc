@@ -9,6 +9,8 @@
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
+#include <torch/optim/adam.h>
+#include <torch/optim/sgd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -18,8 +20,6 @@
 #include <optional>
 #include <stdexcept>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
-#include <torch/optim/adam.h>
-#include <torch/optim/sgd.h>
 
 #include "samples/train_ddp/batches.h"
 #include "samples/train_ddp/device.h"
@@ -50,9 +50,9 @@ void PrintLine(const std::string& line) {
 // Everything that must be the same on all ranks though each read it from its own command line.
 std::string OptionsText(const Options& o) {
   std::string text = o.model + '/' + o.train_transform.Describe() + '/' + o.test_transform.Describe();
-  for (const double value : {double(o.num_epochs), double(o.rank_batch), double(o.shift_pixels), o.base_learning_rate, o.dropout_share,
-                             double(o.use_adam), double(o.seed), double(o.loader_only), double(o.from_raw()),
-                             double(!o.test.empty() || !o.raw_test.empty())}) {
+  for (const double value : {double(o.num_epochs), double(o.rank_batch), double(o.shift_pixels), o.base_learning_rate,
+                             o.dropout_share, double(o.use_adam), double(o.seed), double(o.loader_only),
+                             double(o.from_raw()), double(!o.test.empty() || !o.raw_test.empty())}) {
     text += '/' + std::to_string(value);
   }
   return text;
@@ -78,7 +78,9 @@ class Trainer {
 
   at::Tensor ImagesOf(const TrainBatch& batch) const;
   at::Tensor Shifted(const at::Tensor& images, const at::Tensor& indices) const;
-  at::Tensor ToDevice(const at::Tensor& tensor) const { return tensor.to(place_.device, tensor.scalar_type(), /*non_blocking=*/true); }
+  at::Tensor ToDevice(const at::Tensor& tensor) const {
+    return tensor.to(place_.device, tensor.scalar_type(), /*non_blocking=*/true);
+  }
   void BroadcastBuffers();
   std::string ParametersDigest() const;
 
@@ -141,7 +143,8 @@ void Trainer::BuildModel() {
   at::manual_seed(options_.seed);
   const loader::Transform& transform = train_->transform();
   model_ = std::make_unique<Model>(ModelOptions{options_.model, transform.width, transform.height,
-                                                static_cast<std::int64_t>(train_->classes().size()), options_.dropout_share});
+                                                static_cast<std::int64_t>(train_->classes().size()),
+                                                options_.dropout_share});
   const bool channels_last = place_.device.is_cuda();
   model_->ToDevice(place_.device, channels_last);
   const std::vector<at::Tensor> parameters = model_->Parameters();
@@ -157,15 +160,17 @@ void Trainer::BuildModel() {
   if (options_.use_adam) {
     optimizer_ = std::make_unique<torch::optim::Adam>(parameters, torch::optim::AdamOptions(rate));
   } else {
-    optimizer_ = std::make_unique<torch::optim::SGD>(parameters, torch::optim::SGDOptions(rate).momentum(0.9).weight_decay(1e-4));
+    optimizer_ = std::make_unique<torch::optim::SGD>(parameters,
+                                                     torch::optim::SGDOptions(rate).momentum(0.9).weight_decay(1e-4));
   }
   reducer_ = group_->MakeReducer(parameters);
 }
 
 void Trainer::PrintHeading() const {
-  std::string line = std::to_string(train_->num_samples()) + " samples in " + std::to_string(train_->classes().size()) + " classes, " +
-                     std::to_string(world_.size) + (world_.size == 1 ? " rank" : " ranks") + " x " + std::to_string(options_.rank_batch) +
-                     ", " + (options_.loader_only ? "loading only" : options_.model + " on " + place_.device.str());
+  std::string line = std::to_string(train_->num_samples()) + " samples in " + std::to_string(train_->classes().size()) +
+                     " classes, " + std::to_string(world_.size) + (world_.size == 1 ? " rank" : " ranks") + " x " +
+                     std::to_string(options_.rank_batch) + ", " +
+                     (options_.loader_only ? "loading only" : options_.model + " on " + place_.device.str());
   if (world_.size > 1) line += ", " + place_.backend;
   PrintLine(line);
 }
@@ -204,7 +209,8 @@ void Trainer::RunEpochs() {
   }
   if (speaks && !options_.json) {
     char line[64];
-    std::snprintf(line, sizeof line, "%saccuracy %.1f %%", figures.test_accuracy ? "" : "training ", 100 * figures.accuracy());
+    std::snprintf(line, sizeof line, "%saccuracy %.1f %%", figures.test_accuracy ? "" : "training ",
+                  100 * figures.accuracy());
     PrintLine(line);
   }
   group_->Barrier();  // rank 0 serves the store: it goes last
@@ -242,23 +248,28 @@ at::Tensor Trainer::ImagesOf(const TrainBatch& batch) const {
   return images.to(at::kFloat).div_(255).sub_(mean).div_(deviation);
 }
 
-// Each image moved by its own draw, its edge repeated: a shift a loader's transform does not have, drawn as one would be, by sample and epoch,
-// so that it is the same on any rank.
+// Each image moved by its own draw, its edge repeated: a shift a loader's transform does not have, drawn as one would
+// be, by sample and epoch, so that it is the same on any rank.
 at::Tensor Trainer::Shifted(const at::Tensor& images, const at::Tensor& indices) const {
   const std::int64_t batch = images.size(0), height = images.size(2), width = images.size(3);
   const std::int64_t reach = options_.shift_pixels;
   at::Tensor shifts = at::zeros({2, batch, 1}, at::kLong);
   auto drawn = shifts.accessor<std::int64_t, 3>();
   for (std::int64_t k = 0; k < batch; ++k) {
-    loader::Philox random(options_.seed, epoch_, static_cast<std::uint64_t>(indices.data_ptr<std::int64_t>()[k]), kShiftOperation);
-    for (int axis = 0; axis < 2; ++axis) drawn[axis][k][0] = static_cast<std::int64_t>(random.Below(2 * options_.shift_pixels + 1)) - reach;
+    loader::Philox random(options_.seed, epoch_, static_cast<std::uint64_t>(indices.data_ptr<std::int64_t>()[k]),
+                          kShiftOperation);
+    for (int axis = 0; axis < 2; ++axis)
+      drawn[axis][k][0] = static_cast<std::int64_t>(random.Below(2 * options_.shift_pixels + 1)) - reach;
   }
   shifts = ToDevice(shifts);
   const auto options = shifts.options();
   const at::Tensor rows = at::clamp(at::arange(height, options) + shifts[0], 0, height - 1).view({batch, height, 1});
   const at::Tensor columns = at::clamp(at::arange(width, options) + shifts[1], 0, width - 1).view({batch, 1, width});
   const at::Tensor samples = at::arange(batch, options).view({batch, 1, 1});
-  return images.permute({0, 2, 3, 1}).index({samples, rows, columns}).permute({0, 3, 1, 2}).contiguous(images.suggest_memory_format());
+  return images.permute({0, 2, 3, 1})
+      .index({samples, rows, columns})
+      .permute({0, 3, 1, 2})
+      .contiguous(images.suggest_memory_format());
 }
 
 // Returns {sum of losses, number right, number valid} of this rank's valid samples, on the device.
@@ -295,7 +306,8 @@ void Trainer::TrainEpoch(std::uint64_t epoch, EpochFigures& figures) {
   TrainBatch batch;
   for (std::uint64_t step = 0;; ++step) {
     if (step % kStepsBetweenPlanChecks == 0 && step < steps) {
-      group_->RequireEqual("the ranks plan different batches at step " + std::to_string(step) + ": digest", train_->PlanDigest(epoch, step));
+      group_->RequireEqual("the ranks plan different batches at step " + std::to_string(step) + ": digest",
+                           train_->PlanDigest(epoch, step));
     }
     const auto asked = Clock::now();
     const bool more = train_->Next(batch);
@@ -306,7 +318,8 @@ void Trainer::TrainEpoch(std::uint64_t epoch, EpochFigures& figures) {
     if (options_.log_steps > 0 && steps_done_ % options_.log_steps == 0) {
       const auto all = group_->Sum({step_sums[0].item<double>(), step_sums[2].item<double>()});
       if (world_.rank == 0) {
-        std::fprintf(stderr, "step %llu loss %.9g valid %.0f\n", static_cast<unsigned long long>(steps_done_), all[0] / all[1], all[1]);
+        std::fprintf(stderr, "step %llu loss %.9g valid %.0f\n", static_cast<unsigned long long>(steps_done_),
+                     all[0] / all[1], all[1]);
       }
     }
     ++steps_done_;
@@ -314,7 +327,8 @@ void Trainer::TrainEpoch(std::uint64_t epoch, EpochFigures& figures) {
   const at::Tensor own = sums.cpu();  // waits for the device
   const double seconds = SecondsSince(start);
   const double* values = own.data_ptr<double>();
-  const auto all = group_->Sum({values[0], values[1], values[2], waited, seconds, double(train_->substituted()), double(train_->masked())});
+  const auto all = group_->Sum(
+      {values[0], values[1], values[2], waited, seconds, double(train_->substituted()), double(train_->masked())});
   figures.loss = all[0] / all[2];
   figures.train_accuracy = all[1] / all[2];
   figures.samples = static_cast<std::uint64_t>(all[2]);

@@ -13,7 +13,8 @@
 
 namespace shardpack::loader {
 
-// What becomes of byte v of channel c: value[c][v]. A table, so that the CPU, every SIMD target and CUDA give the same floats.
+// What becomes of byte v of channel c: value[c][v]. A table, so that the CPU, every SIMD target and CUDA give the same
+// floats.
 struct NormaliseTable {
   float value[3][256];
 };
@@ -45,7 +46,7 @@ SHARDPACK_HOST_DEVICE std::uint16_t ToHalf(float value) {
   const std::uint32_t bits = BitsOf(value), sign = bits >> 16 & 0x8000u, magnitude = bits & 0x7fffffffu;
   if (magnitude > 0x7f800000u) return static_cast<std::uint16_t>(sign | 0x7e00u);
   if (magnitude >= 0x47800000u) return static_cast<std::uint16_t>(sign | 0x7c00u);  // 65536 and up
-  if (magnitude < 0x33000000u) return static_cast<std::uint16_t>(sign);             // under half of the smallest subnormal
+  if (magnitude < 0x33000000u) return static_cast<std::uint16_t>(sign);  // under half of the smallest subnormal
   const std::uint32_t exponent = magnitude >> 23;
   std::uint32_t kept, dropped, half_way;
   if (exponent >= 113) {  // normal as a half

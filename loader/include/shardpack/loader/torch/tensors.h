@@ -11,9 +11,9 @@
 
 namespace shardpack::loader {
 
-// A tensor over a field of `batch`. It keeps the batch's slot from being reused while it, or any view of its storage, lives. Images in
-// NHWC (a field "images" of four dimensions whose last is 3) come as a logical [B, C, H, W] tensor with channels-last strides. Do not write
-// to it after the batch was shared.
+// A tensor over a field of `batch`. It keeps the batch's slot from being reused while it, or any view of its storage,
+// lives. Images in NHWC (a field "images" of four dimensions whose last is 3) come as a logical [B, C, H, W] tensor
+// with channels-last strides. Do not write to it after the batch was shared.
 at::Tensor TensorOf(const Batch& batch, const Field& field);
 
 struct TensorBatch {
@@ -24,9 +24,9 @@ struct TensorBatch {
 };
 TensorBatch TensorsOf(const Batch& batch);
 
-// Memory from LibTorch's own pinned host allocator where a CUDA device is there, so that a non-blocking copy of it is waited for before
-// its reuse; ordinary memory elsewhere. `warn` (may be empty) is told once, from whichever thread asked for memory, when a device is there
-// but pinning was refused. Thread-safe.
+// Memory from LibTorch's own pinned host allocator where a CUDA device is there, so that a non-blocking copy of it is
+// waited for before its reuse; ordinary memory elsewhere. `warn` (may be empty) is told once, from whichever thread
+// asked for memory, when a device is there but pinning was refused. Thread-safe.
 std::shared_ptr<BatchAllocator> TorchHostMemory(std::function<void(const std::string&)> warn = {});
 
 }  // namespace shardpack::loader

@@ -1,0 +1,59 @@
+"""train_ddp under the launchers people use. A launcher that is not here is skipped, saying so."""
+import os
+import shutil
+import subprocess
+import sys
+import unittest
+
+from support import TRAIN_DDP, Case, environment, epochs, free_port, main, make_images
+
+MPIRUN = shutil.which("mpirun")
+
+
+def torchrun_missing():
+    """Why torchrun cannot be run with this Python; empty where it can."""
+    found = subprocess.run([sys.executable, "-c", "import torch.distributed.run"], capture_output=True, text=True)
+    return found.stderr.strip().splitlines()[-1] if found.returncode else ""
+
+
+class Launchers(Case):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        raw = make_images(f"{cls.folder}/raw", 25)
+        cls.command = [TRAIN_DDP, "--raw", raw, "--raw-test", raw, "--epochs", "1", "--batch-size", "4", "--json"]
+
+    def run_launcher(self, launcher):
+        done = subprocess.run([*launcher, *self.command], env=environment(), capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = epochs(done.stdout)
+        self.assertEqual(len(found), 1, done.stdout)
+        self.assertEqual(found[0]["samples"], 25)
+        self.assertEqual(found[0]["evaluated"], 25)
+
+    def torchrun(self, *more):
+        return [sys.executable, "-m", "torch.distributed.run", "--no-python", "--nproc-per-node", "2", *more]
+
+    def test_torchrun_standalone(self):
+        if reason := torchrun_missing():
+            self.skipTest(f"torchrun: {reason}")
+        self.run_launcher(self.torchrun("--standalone", "--local-addr", "127.0.0.1"))
+
+    def test_torchrun_restarts_a_failed_run_over_the_same_store(self):
+        if reason := torchrun_missing():
+            self.skipTest(f"torchrun: {reason}")
+        # The first attempt dies on rank 1 before it meets rank 0.
+        script = self.path("once.sh")
+        with open(script, "w") as file:
+            file.write('#!/bin/sh\n[ "$TORCHELASTIC_RESTART_COUNT$RANK" = 01 ] && exit 9\nexec "$@"\n')
+        os.chmod(script, 0o755)
+        self.command = [script, *self.command]
+        self.run_launcher(self.torchrun("--max-restarts", "1", "--master-addr", "127.0.0.1", "--master-port", str(free_port())))
+
+    @unittest.skipUnless(MPIRUN, "mpirun is not installed")
+    def test_mpirun(self):
+        self.run_launcher([MPIRUN, "--allow-run-as-root", "--oversubscribe", "-np", "2"])
+
+
+if __name__ == "__main__":
+    main()
