@@ -48,7 +48,7 @@ class Engine {
   void ReturnDecoder(std::unique_ptr<SampleDecoder> decoder);
 
   // The ring of an iteration. The last one that came back is kept for the next epoch: touching the pages of new slots
-  // for the first time costs about a tenth of decoding into them.
+  // for the first time cost a fifth of an epoch of 1,000 photographs.
   std::shared_ptr<Ring> BorrowRing();
   void ReturnRing(std::shared_ptr<Ring> ring);
 
