@@ -32,7 +32,10 @@ cmake --preset default
 cmake --build --preset default --target shardpack bench_read_random bench_load_photos
 "$SHARDPACK_PYTHON" tests/bench/make_data.py --photos "$photos" "$work/data"
 
-report() { tee "$results/$1.log" | tee /dev/stderr | sed -n '/^|/p' >"$results/$1.md"; }
+report() {
+  tee "$results/$1.log"
+  sed -n '/^|/p' "$results/$1.log" >"$results/$1.md"
+}
 
 {
   echo "cores: $(nproc), memory: $(awk '/MemTotal/ {printf "%.0f GiB", $2 / 1048576}' /proc/meminfo)"
