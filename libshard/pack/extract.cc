@@ -38,13 +38,16 @@ void CheckSafe(const Dataset& dataset, std::uint64_t index) {
 }
 
 void WriteNewFile(int root, const std::string& output, const std::string& path, Bytes bytes) {
-  const auto fail = [&](const char* doing) { ThrowSystemError(errno, doing, output + "/" + path); };
   FileHandle file(openat(root, path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
-  if (!file) fail("create");
+  if (!file) ThrowSystemError(errno, "create", output + "/" + path);
   for (std::size_t done = 0; done < bytes.size();) {
     const ssize_t n = write(file.get(), bytes.data() + done, bytes.size() - done);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail("write");
+    if (n < 0) {
+      const int error = errno;
+      unlinkat(root, path.c_str(), 0);  // half a file would look like a whole one
+      ThrowSystemError(error, "write", output + "/" + path);
+    }
     done += static_cast<std::size_t>(n);
   }
 }

@@ -1,109 +1,104 @@
 #include "libshard/pack/tar_writer.h"
 
+#include <archive.h>
+#include <archive_entry.h>
 #include <fcntl.h>
+#include <locale.h>
+#include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
+#include <new>
 
 #include "shardpack/error.h"
 
 namespace shardpack {
 namespace {
 
-constexpr std::size_t kBlock = 512;
-constexpr std::size_t kNameBytes = 100, kPrefixBytes = 155;
-constexpr std::size_t kBufferBytes = 1 << 20;
+constexpr int kWriteBytes = 1 << 20;
 
-// Where a name is cut into prefix and name, which are joined by a slash; npos where it cannot be.
-std::size_t SplitName(std::string_view name) {
-  const std::size_t slash = name.find('/', name.size() - kNameBytes - 1);
-  return slash == std::string_view::npos || slash == 0 || slash > kPrefixBytes || slash + 1 == name.size()
-             ? std::string_view::npos
-             : slash;
-}
+// libarchive reads names in the charset of the thread's locale. Under this one it keeps UTF-8 as it is and marks any
+// other name as binary, whatever the user's locale; a program in the C locale would have all non-ASCII names marked.
+class Utf8Locale {
+ public:
+  Utf8Locale() : locale_(newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr)) {
+    if (locale_ != nullptr) before_ = uselocale(locale_);
+  }
+  ~Utf8Locale() {
+    if (locale_ == nullptr) return;
+    uselocale(before_);
+    freelocale(locale_);
+  }
+  Utf8Locale(const Utf8Locale&) = delete;
+  Utf8Locale& operator=(const Utf8Locale&) = delete;
 
-// "LENGTH KEYWORD=VALUE\n", the length counting its own digits.
-std::string PaxRecord(std::string_view keyword, std::string_view value) {
-  const std::size_t rest = keyword.size() + value.size() + 3;
-  std::size_t length = rest + std::to_string(rest).size();
-  length = rest + std::to_string(length).size();
-  std::string record = std::to_string(length) + " ";
-  return record.append(keyword).append("=").append(value).append("\n");
-}
-
-void PutOctal(char* field, std::size_t width, std::uint64_t value) {
-  field[width - 1] = '\0';
-  for (std::size_t at = width - 1; at > 0; value /= 8) field[--at] = static_cast<char>('0' + value % 8);
-}
+ private:
+  locale_t locale_;
+  locale_t before_ = nullptr;
+};
 
 }  // namespace
 
 TarWriter::TarWriter(const std::filesystem::path& path)
-    : path_(path), file_(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) {
+    : path_(path),
+      file_(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)),
+      archive_(archive_write_new(), archive_write_free),
+      entry_(archive_entry_new(), archive_entry_free) {
+  if (!file_ && errno == EEXIST) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "the output " + Escaped(path.native()) + " exists: nothing is overwritten; name another file");
+  }
   if (!file_) ThrowSystemError(errno, "create", path.native());
+  try {
+    if (!archive_ || !entry_) throw std::bad_alloc();
+    Check(archive_write_set_format_pax_restricted(archive_.get()));
+    Check(archive_write_add_filter_none(archive_.get()));
+    Check(archive_write_set_bytes_per_block(archive_.get(), kWriteBytes));
+    Check(archive_write_set_bytes_in_last_block(archive_.get(), 1));
+    Check(archive_write_open_fd(archive_.get(), file_.get()));
+  } catch (...) {
+    unlink(path_.c_str());
+    throw;
+  }
 }
 
 TarWriter::~TarWriter() {
+  // What is freed unfinished must not be flushed to a disk that may be full.
+  if (!finished_ && archive_) archive_write_fail(archive_.get());
   if (!finished_) unlink(path_.c_str());
 }
 
 void TarWriter::Add(std::string_view name, Bytes content) {
-  if (name.size() <= kNameBytes) {
-    PutMember("", name, '0', content);
-  } else if (const std::size_t slash = SplitName(name); slash != std::string_view::npos) {
-    PutMember(name.substr(0, slash), name.substr(slash + 1), '0', content);
-  } else {
-    const std::string records = (IsUtf8(name) ? "" : PaxRecord("hdrcharset", "BINARY")) + PaxRecord("path", name);
-    PutMember("", "pax_header", 'x', AsBytes(records));
-    PutMember("", name.substr(0, kNameBytes), '0', content);
-  }
-}
-
-void TarWriter::PutMember(std::string_view prefix, std::string_view name, char type, Bytes content) {
-  char header[kBlock] = {};
-  std::memcpy(header, name.data(), name.size());
-  PutOctal(header + 100, 8, 0644);
-  PutOctal(header + 108, 8, 0);                // owner
-  PutOctal(header + 116, 8, 0);                // group
-  PutOctal(header + 124, 12, content.size());  // a record has less than 4 GiB, the field holds 8
-  PutOctal(header + 136, 12, 0);               // time
-  std::memset(header + 148, ' ', 8);           // the checksum counts itself as blanks
-  header[156] = type;
-  std::memcpy(header + 257,
-              "ustar\0"
-              "00",
-              8);
-  std::memcpy(header + 345, prefix.data(), prefix.size());
-  unsigned sum = 0;
-  for (const char c : header) sum += static_cast<unsigned char>(c);
-  PutOctal(header + 148, 7, sum);
-  Put(std::as_bytes(std::span(header)));
-  Put(content);
-  static constexpr std::byte kZeros[kBlock] = {};
-  Put(Bytes(kZeros).first((kBlock - content.size() % kBlock) % kBlock));
+  const Utf8Locale utf8;
+  archive_entry_clear(entry_.get());
+  archive_entry_copy_pathname(entry_.get(), std::string(name).c_str());
+  archive_entry_set_filetype(entry_.get(), AE_IFREG);
+  archive_entry_set_perm(entry_.get(), 0644);
+  archive_entry_set_uid(entry_.get(), 0);
+  archive_entry_set_gid(entry_.get(), 0);
+  archive_entry_set_mtime(entry_.get(), 0, 0);
+  archive_entry_set_size(entry_.get(), static_cast<la_int64_t>(content.size()));
+  // A warning: the name is not UTF-8, and was written as it is and marked so.
+  const int header = archive_write_header(archive_.get(), entry_.get());
+  if (header != ARCHIVE_WARN) Check(header);
+  Check(archive_write_data(archive_.get(), content.data(), content.size()));
 }
 
 void TarWriter::Finish() {
-  static constexpr std::byte kEnd[2 * kBlock] = {};
-  Put(kEnd);
-  Flush();
+  Check(archive_write_close(archive_.get()));
   if (fsync(file_.get()) != 0 && errno != EINVAL && errno != ENOTSUP) ThrowSystemError(errno, "sync", path_.native());
   finished_ = true;
 }
 
-void TarWriter::Put(Bytes bytes) {
-  buffer_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  if (buffer_.size() >= kBufferBytes) Flush();
-}
-
-void TarWriter::Flush() {
-  for (std::size_t done = 0; done < buffer_.size();) {
-    const ssize_t n = write(file_.get(), buffer_.data() + done, buffer_.size() - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) ThrowSystemError(errno, "write", path_.native());
-    done += static_cast<std::size_t>(n);
-  }
-  buffer_.clear();
+void TarWriter::Check(long long result) const {
+  if (result >= ARCHIVE_OK) return;
+  const int error = archive_errno(archive_.get());
+  if (error == ENOMEM) throw std::bad_alloc();
+  // libarchive's own numbers lie above or below those of the system.
+  if (error == ENOSPC || error == EDQUOT || error == EFBIG || error == EIO || error == EROFS)
+    ThrowSystemError(error, "write", path_.native());
+  const char* reason = archive_error_string(archive_.get());
+  throw Error(ErrorCode::kIo, Location{path_.native(), std::nullopt, std::nullopt},
+              "cannot write the archive: " + Escaped(reason != nullptr ? reason : "no reason is known"));
 }
 
 }  // namespace shardpack

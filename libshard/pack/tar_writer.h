@@ -1,36 +1,42 @@
-// A tar archive written front to back, equal bytes for equal members.
+// Writes a tar archive, through libarchive.
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <string_view>
 
 #include "libshard/pack/file_handle.h"
 #include "shardpack/record.h"
 
+struct archive;
+struct archive_entry;
+
 namespace shardpack {
 
-// POSIX ustar; a name that does not fit its fields gets a pax header in front. Mode 0644, owner 0, time 0. Throws Error
-// with kIo.
+// POSIX (pax) format: plain ustar members, an extended header only for a name that ustar cannot hold or that is not
+// ASCII. Owner, time and permissions are the same for every member, so equal records give equal archives.
 class TarWriter {
  public:
-  // Creates `path`, which must not exist; an unfinished archive is removed.
+  // Throws Error: kInvalidArgument where the file exists, kIo where the system refuses.
   explicit TarWriter(const std::filesystem::path& path);
+  // Removes the file where Finish() was not called.
   ~TarWriter();
   TarWriter(const TarWriter&) = delete;
   TarWriter& operator=(const TarWriter&) = delete;
 
+  // Names are kept byte for byte.
   void Add(std::string_view name, Bytes content);
   void Finish();
 
  private:
-  void PutMember(std::string_view prefix, std::string_view name, char type, Bytes content);
-  void Put(Bytes bytes);
-  void Flush();
+  // Throws what libarchive left as the reason, where `result` says that it failed.
+  void Check(long long result) const;
 
   std::filesystem::path path_;
   FileHandle file_;
-  std::string buffer_;
+  std::unique_ptr<archive, int (*)(archive*)> archive_;
+  std::unique_ptr<archive_entry, void (*)(archive_entry*)> entry_;
   bool finished_ = false;
 };
 

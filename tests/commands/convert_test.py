@@ -6,6 +6,7 @@ import io
 import json
 import os
 import statistics
+import subprocess
 import tarfile
 
 import numpy as np
@@ -77,16 +78,35 @@ class Convert(support.TestCase):
             self.files[key] = encoded(pixels(4, 4))
             (self.tree / key).parent.mkdir(parents=True, exist_ok=True)
             (self.tree / key).write_bytes(self.files[key])
-        raw = os.fsencode(self.tree) + b"/ant/" + b"\xff" * 120 + b".png"
-        with open(raw, "wb") as file:
-            file.write(self.files[long])
-        self.files[os.fsdecode(b"ant/" + b"\xff" * 120 + b".png")] = self.files[long]
+        deep = b"ant/" + b"/".join(c * 200 for c in (b"q", b"r", b"s")) + b".png"
+        for raw in (b"ant/" + b"\xff" * 120 + b".png", b"ant/\xfe.png", b"ant/new\nline=.png", b"ant/" + b"f" * 245 + b".png", deep):
+            path = os.fsencode(self.tree) + b"/" + raw
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "wb") as file:
+                file.write(self.files[long])
+            self.files[os.fsdecode(raw)] = self.files[long]
         self.convert()
-        for name in ("a.tar", "b.tar"):
-            run("shardpack", "extract", self.out, "-o", self.work / name, "--to", "tar", "--progress", "none")
+        for name, locale in (("a.tar", "C"), ("b.tar", "C.UTF-8")):
+            run("shardpack", "extract", self.out, "-o", self.work / name, "--to", "tar", "--progress", "none", env={**os.environ, "LC_ALL": locale})
         with tarfile.open(self.work / "a.tar") as tar:
-            self.assertEqual({m.name: tar.extractfile(m).read() for m in tar.getmembers()}, self.files)
+            members = tar.getmembers()
+            self.assertEqual({m.name: tar.extractfile(m).read() for m in members}, self.files)
+        self.assertEqual({(m.mode, m.uid, m.gid, m.mtime, m.uname, m.gname) for m in members}, {(0o644, 0, 0, 0, "", "")})
         self.assertEqual((self.work / "a.tar").read_bytes(), (self.work / "b.tar").read_bytes())
+        self.assertIn("exists", run("shardpack", "extract", self.out, "-o", self.work / "a.tar", "--to", "tar", ok=(2,))[1])
+
+    def test_a_disk_that_is_full_while_extracting_is_status_4_and_leaves_no_half_file(self):
+        self.files["bee/large.png"] = encoded(pixels(64, 64))
+        (self.tree / "bee/large.png").write_bytes(self.files["bee/large.png"])
+        self.convert()
+        for output, kind in (("some.tar", "tar"), ("some", "folder")):
+            program = [str(support.BIN / "shardpack"), "extract", str(self.out), "-o", str(self.work / output), "--to", kind]
+            limited = subprocess.run(["bash", "-c", 'trap "" XFSZ; ulimit -f 2; exec "$@"', "bash", *program], stderr=subprocess.PIPE, timeout=60)
+            self.assertEqual(limited.returncode, 4)
+            self.assertEqual(limited.stderr.count(b"\n"), 1, limited.stderr)
+        self.assertFalse((self.work / "some.tar").exists())
+        for path in (self.work / "some").rglob("*.*"):
+            self.assertEqual(path.read_bytes(), self.files[str(path.relative_to(self.work / "some"))])
 
     def test_json_of_convert_and_shardinfo_agree_with_the_files(self):
         lines = self.convert("--json", "--shard-records", 7, "--name", "insects")[0].splitlines()
