@@ -30,8 +30,19 @@ std::string SystemText(int error) { return std::generic_category().message(error
   throw Error(code, reason);
 }
 
+// What the system refuses to every input, not to this one: it ends the run and is never counted against an input.
+struct OutOfResources {
+  int error;
+  const char* doing;
+};
+
 [[noreturn]] void ThrowUnreadable(int error, const char* doing) {
   switch (error) {
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+    case ENOBUFS:
+      throw OutOfResources{error, doing};
     case ENOENT:
       ThrowBad("the file vanished");
     case ELOOP:
@@ -172,6 +183,8 @@ void BatchPacker::Pack(const InputRange& range, PackedBatch& out) {
     try {
       impl_->PackOne(i, position, out);
       position += input.size + 1;
+    } catch (const OutOfResources& lack) {
+      ThrowSystemError(lack.error, lack.doing, (inputs.source_paths[input.source] / impl_->path).native());
     } catch (const Error& error) {
       BadInput bad;
       bad.key = std::string(input.key);

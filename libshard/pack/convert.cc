@@ -1,5 +1,4 @@
 #include <fcntl.h>
-#include <tbb/task_arena.h>
 
 #include <algorithm>
 #include <chrono>
@@ -12,6 +11,7 @@
 #include "libshard/pack/plan.h"
 #include "libshard/pack/scan.h"
 #include "libshard/pack/shard_series.h"
+#include "libshard/pack/task_arena.h"
 #include "shardpack/pack.h"
 #include "shardpack/threads.h"
 
@@ -265,7 +265,7 @@ PackResult Convert(const PackOptions& options) {
   PackResult result;
   const ScanOptions scan{options.sources, options.classes ? &*options.classes : nullptr, options.stop};
   Inputs inputs;
-  tbb::task_arena(threads).execute([&] { inputs = ScanFolders(scan); });
+  ArenaOf(threads).execute([&] { inputs = ScanFolders(scan); });
   if (options.warn) std::for_each(inputs.warnings.begin(), inputs.warnings.end(), options.warn);
   result.ignored_files = inputs.ignored_files;
   const Digest128 request = RequestDigest(options, inputs);

@@ -1,6 +1,8 @@
 #include "libshard/pack/ordered_work.h"
 
 #include <algorithm>
+#include <new>
+#include <system_error>
 #include <thread>
 
 namespace shardpack {
@@ -21,10 +23,13 @@ OrderedWork::OrderedWork(std::uint64_t num_batches, int threads, std::uint64_t m
 void OrderedWork::Run() {
   std::vector<std::thread> helpers;
   const std::uint64_t wanted = std::min<std::uint64_t>(threads_, num_batches_);
+  helpers.reserve(wanted);
   try {
     for (std::uint64_t t = 1; t < wanted; ++t) helpers.emplace_back([this] { RunThread(); });
   } catch (const std::system_error&) {
     // Fewer threads than wanted: slower, no reason to stop.
+  } catch (const std::bad_alloc&) {
+    // As above; and a thread that runs must be waited for, whatever is thrown.
   }
   RunThread();
   for (std::thread& helper : helpers) helper.join();

@@ -238,6 +238,19 @@ void CheckUnique(const Inputs& inputs) {
               "two inputs have the key " + Escaped(same->key) + ": " + full(same[0]) + " and " + full(same[1]));
 }
 
+// The last of inputs.roots must not be one of the trees before.
+void CheckNewSource(const Inputs& inputs, const std::vector<Tree>& trees) {
+  const std::string& path = inputs.source_paths[trees.size()].native();
+  struct stat status;
+  if (fstat(inputs.roots.back().get(), &status) != 0) ThrowSystemError(errno, "look at folder", path);
+  for (const Tree& tree : trees) {
+    if (tree.folders[0].device != status.st_dev || tree.folders[0].inode != status.st_ino) continue;
+    throw Error(ErrorCode::kInvalidArgument,
+                "the source " + Escaped(tree.root.native()) +
+                    (tree.root == path ? " is given twice" : " is given a second time as " + Escaped(path)));
+  }
+}
+
 void CollectAll(const std::vector<Tree>& trees, bool prefixed, const std::map<std::string, std::int32_t>& labels,
                 std::vector<std::uint64_t>& class_inputs, Inputs& inputs) {
   inputs.list.clear();
@@ -307,6 +320,7 @@ Inputs ScanFolders(const ScanOptions& options) {
   for (const auto& source : options.sources) {
     inputs.roots.emplace_back(open(source.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!inputs.roots.back()) ThrowSystemError(errno, "open folder", source.native());
+    CheckNewSource(inputs, trees);
     trees.push_back(Walk(source, inputs.roots.back().get(), options.stop));
   }
   inputs.classes = options.classes != nullptr ? *options.classes : ClassesOf(trees);

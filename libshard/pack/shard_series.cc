@@ -1,5 +1,8 @@
 #include "libshard/pack/shard_series.h"
 
+#include <memory>
+#include <system_error>
+
 namespace shardpack {
 namespace {
 
@@ -22,9 +25,15 @@ void ShardSeries::OpenShard(std::uint64_t shard) {
 void ShardSeries::CloseShard() {
   if (!writer_) return;
   if (finishing_.size() >= kMostFinishing) TakeSummary();
-  finishing_.push_back(
-      {shard_, std::async(std::launch::async, [writer = std::move(*writer_)]() mutable { return writer.Finish(); })});
+  const auto finish = [writer = std::make_shared<ShardWriter>(std::move(*writer_))] { return writer->Finish(); };
   writer_.reset();
+  std::future<ShardSummary> summary;
+  try {
+    summary = std::async(std::launch::async, finish);
+  } catch (const std::system_error&) {  // no thread is to be had: slower, no reason to stop
+    summary = std::async(std::launch::deferred, finish);
+  }
+  finishing_.push_back({shard_, std::move(summary)});
 }
 
 void ShardSeries::TakeSummary() {

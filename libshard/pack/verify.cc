@@ -2,7 +2,6 @@
 #include <sys/stat.h>
 #include <tbb/enumerable_thread_specific.h>
 #include <tbb/parallel_for.h>
-#include <tbb/task_arena.h>
 #include <tbb/task_group.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include <new>
 
 #include "libshard/pack/file_handle.h"
+#include "libshard/pack/task_arena.h"
 #include "libshard/store/checksum.h"
 #include "shardpack/dataset.h"
 #include "shardpack/error.h"
@@ -263,7 +263,7 @@ VerifyResult Verify(const fs::path& path, const VerifyOptions& options) {
   if (stat(path.c_str(), &status) != 0) ThrowSystemError(errno, "open", path.native());
   const int threads = options.threads > 0 ? options.threads : AvailableThreads();
   VerifyResult result;
-  tbb::task_arena(threads).execute([&] {
+  ArenaOf(threads).execute([&] {
     if (S_ISDIR(status.st_mode)) {
       VerifyDataset(path, options, threads, result);
     } else if (path.filename() == kManifestName) {

@@ -132,5 +132,5 @@ TEST_CASE("keys of several sources are prefixed by the sources' names where they
   CHECK(Keys(both) == std::vector<std::string>{"one/a/1.jpg", "two/a/1.jpg"});
   CHECK(both.PathOf(both.list[1]) == "a/1.jpg");
   CHECK_THROWS_WITH(ScanFolders({{folder / "one", folder / "one"}, nullptr, nullptr}),
-                    Contains("two inputs have the key"));
+                    Contains("given twice"));
 }
