@@ -22,6 +22,69 @@ class Programs(support.TestCase):
             text = run(*argv, ok=(2,))[1]
             self.assertTrue(text.strip(), argv)
 
+    def test_a_wrong_value_is_named_with_its_option_in_one_line(self):
+        make_tree(self.tree, 3)
+        convert = ["shardpack", "convert", self.tree, "-o", self.out]
+        wrong = [("--shard-size", v) for v in ("0", "-1", "nan", "1e3", "", "1XB", "99999999999999999999")]
+        wrong += [("--shard-records", v) for v in ("0", "-1", "1.5", "", "99999999999999999999")]
+        wrong += [("--threads", v) for v in ("0", "-1", "4097", "")] + [("--memory", v) for v in ("0", "much")]
+        wrong += [("--max-bad", v) for v in ("", "-1", "101%", "nan%", "%", "1.5")] + [("--max-pixels", "0"), ("--classes", "")]
+        for option, value in wrong:
+            text = run(*convert, option, value, ok=(2,))[1]
+            self.assertEqual((text.count("\n"), option in text), (1, True), text)
+            self.assertLess(len(text), 200)
+        for argv, word in ((["shardpack", "cnvert"], "'cnvert'"), (["shardpack", "--frobnicate"], "'--frobnicate'"), (convert[:-1] + [""], "--output"),
+                           (["shardpack", "batch", self.out, "--epoch", "-1"], "--epoch"), (["shardinfo", self.out, "--records", "-1"], "--records")):
+            text = run(*argv, ok=(2,))[1]
+            self.assertEqual((text.count("\n"), word in text), (1, True), text)
+        self.assertFalse(self.out.exists())
+
+    def test_more_threads_than_processors_are_no_matter(self):
+        make_tree(self.tree, 9)
+        text = run("shardpack", "convert", self.tree, "-o", self.out, "--threads", "1000")[1]
+        self.assertEqual(text.count("\n"), 1, text)
+        self.assertEqual(run("shardpack", "verify", self.out, "--threads", "1000", "--decode")[1], "")
+
+    def test_a_closed_pipe_ends_quietly_and_damage_keeps_its_status(self):
+        make_tree(self.tree)
+        run("shardpack", "convert", self.tree, "-o", self.out, "--progress", "none")
+        shard = next(self.out.glob("*.shard"))
+        damaged = bytearray(shard.read_bytes())
+        damaged[70] ^= 1
+        shard.write_bytes(damaged)
+        for argv, status in ((["list", self.out], 0), (["--help"], 0), (["verify", self.out], 3), (["verify", self.out, "--json"], 3)):
+            reading, writing = os.pipe()
+            os.close(reading)
+            done = subprocess.run([str(support.BIN / "shardpack"), *map(str, argv)], stdout=writing, stderr=subprocess.PIPE, timeout=60)
+            os.close(writing)
+            self.assertEqual((done.returncode, done.stderr), (status, b""), argv)
+
+    def test_a_full_or_closed_standard_output_is_status_4(self):
+        make_tree(self.tree, 3)
+        run("shardpack", "convert", self.tree, "-o", self.out, "--progress", "none")
+        for argv in (["list", self.out], ["verify", self.out], ["cat", self.out, 0], ["--help"], ["convert", "--help"], ["--version"]):
+            program = [str(support.BIN / "shardpack"), *map(str, argv)]
+            for redirection in ('exec "$@" >/dev/full', 'exec "$@" >&-'):
+                done = subprocess.run(["bash", "-c", redirection, "bash", *program], stderr=subprocess.PIPE, timeout=60)
+                self.assertEqual((done.returncode, done.stderr.count(b"\n")), (4, 1), argv)
+
+    def test_messages_never_land_in_a_file_that_took_the_place_of_standard_error(self):
+        make_tree(self.tree)
+        (self.tree / "ant" / "bad.png").write_bytes(b"no picture")
+        program = [str(support.BIN / "shardpack"), "convert", str(self.tree), "-o", str(self.out), "--progress", "plain"]
+        done = subprocess.run(["bash", "-c", 'exec "$@" <&- >&- 2>&-', "bash", *program], timeout=60)
+        self.assertEqual(done.returncode, 1)
+        run("shardpack", "verify", self.out, "--decode")
+
+    def test_too_few_descriptors_end_the_run_and_are_never_a_bad_input(self):
+        make_tree(self.tree)
+        for limit in range(4, 17):
+            program = [str(support.BIN / "shardpack"), "convert", str(self.tree), "-o", str(self.out), "--progress", "none", "--threads", "8"]
+            done = subprocess.run(["bash", "-c", f'ulimit -n {limit}; exec "$@"', "bash", *program], stderr=subprocess.PIPE, timeout=60)
+            # A program that cannot even load its libraries says so with 127.
+            self.assertIn(done.returncode, (0, 4, 127), done.stderr)
+            self.assertNotIn(b"bad input", done.stderr)
+
     def test_documented_options_of_other_versions_are_refused_in_one_line(self):
         make_tree(self.tree)
         for option in (["--from", "tar"], ["--format", "hdf5"], ["--images", "pixels"], ["--resize", "256"], ["--part", "0/2"], ["--limit", "3"]):

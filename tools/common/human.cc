@@ -51,10 +51,10 @@ std::string Counted(std::uint64_t count, const std::string& noun) {
   return HumanCount(count) + " " + noun + (count == 1 ? "" : noun.ends_with('s') ? "es" : "s");
 }
 
-std::uint64_t ParseBytes(const std::string& text) {
+std::uint64_t ParseBytes(const std::string& option, const std::string& text) {
   const auto refuse = [&] [[noreturn]] {
     throw Error(ErrorCode::kInvalidArgument,
-                "'" + Escaped(text) + "' is no size: write for example 256MiB, 1GB or a number of bytes");
+                option + ": '" + Escaped(text) + "' is no size: write for example 256MiB, 1GB or a number of bytes");
   };
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
@@ -72,6 +72,8 @@ std::uint64_t ParseBytes(const std::string& text) {
     factor = std::pow(rest == "b" ? 1000.0 : 1024.0, static_cast<double>(power + 1));
   }
   if (value * factor >= 9e18) refuse();
+  if (value * factor < 1)
+    throw Error(ErrorCode::kInvalidArgument, option + ": '" + Escaped(text) + "' is below a byte");
   return static_cast<std::uint64_t>(value * factor);
 }
 

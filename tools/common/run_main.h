@@ -20,8 +20,9 @@ struct UsageError {
   std::string message;
 };
 
-// Writes `text` to standard output; throws Error with kIo where that fails (a full disk). A closed pipe ends the
-// process quietly.
+// Writes `text` to standard output; throws Error with kIo where that fails (a full disk), OutputClosed where nobody
+// reads on, as under `| head`: RunMain() then ends quietly with the status set so far.
+struct OutputClosed {};
 void WriteOut(std::string_view text);
 
 }  // namespace shardpack::tools

@@ -6,6 +6,7 @@
 #include "shardpack/error.h"
 #include "tools/common/exit_status.h"
 #include "tools/common/run_main.h"
+#include "tools/common/validators.h"
 #include "tools/shardinfo/describe.h"
 #include "tools/shardinfo/report.h"
 
@@ -83,11 +84,14 @@ int main(int argc, char** argv) {
   Arguments arguments;
   app.footer(kFooter);
   app.set_version_flag("--version", "shardinfo " SHARDPACK_VERSION);
-  app.add_option("DATASET", arguments.path, "A dataset's folder, or one shard")->required()->type_name("DATASET|SHARD");
+  app.add_option("DATASET", arguments.path, "A dataset's folder, or one shard")
+      ->required()
+      ->check(NotEmpty())
+      ->type_name("DATASET|SHARD");
   app.add_flag("--json", arguments.json, "Everything as one line of JSON");
   app.add_flag("--classes", arguments.report.classes, "Every class with its number of records");
   app.add_flag("--histograms", arguments.report.histograms, "How widths and heights spread");
-  app.add_option("--records", arguments.report.records, "The first N records")->type_name("N");
+  app.add_option("--records", arguments.report.records, "The first N records")->check(WholeNumber(0))->type_name("N");
   app.add_flag("--layout", arguments.report.layout, "Where the sections of each shard lie");
   int status = kDone;
   app.callback([&] { Run(arguments); });

@@ -6,6 +6,7 @@
 #include "shardpack/image.h"
 #include "tools/common/human.h"
 #include "tools/common/run_main.h"
+#include "tools/common/validators.h"
 #include "tools/shardpack/commands.h"
 
 namespace shardpack::tools {
@@ -71,8 +72,11 @@ void AddCat(CLI::App& app, int& status) {
   CLI::App* command = app.add_subcommand("cat", "Write one record's image to standard output");
   const auto arguments = std::make_shared<Arguments>();
   command->footer(kFooter);
-  command->add_option("DATASET", arguments->dataset, "A dataset's folder, or one shard")->required();
-  command->add_option("RECORD", arguments->which, "Its key or its index")->required()->type_name("KEY|INDEX");
+  command->add_option("DATASET", arguments->dataset, "A dataset's folder, or one shard")->required()->check(NotEmpty());
+  command->add_option("RECORD", arguments->which, "Its key or its index")
+      ->required()
+      ->check(NotEmpty())
+      ->type_name("KEY|INDEX");
   auto* key = command->add_flag("--key", arguments->key, "RECORD is a key");
   command->add_flag("--index", arguments->index, "RECORD is an index")->excludes(key);
   command->add_option("--decode", arguments->decode, "The picture in this format, instead of the record's bytes")

@@ -84,7 +84,7 @@ void PrintJson(const PackOptions& options, const PackResult& result) {
   WriteOut(out.dump() + "\n");
 }
 
-int RunConvert(const CLI::App& command, const ConvertArguments& arguments) {
+void RunConvert(const CLI::App& command, const ConvertArguments& arguments, int& status) {
   PackOptions options = ToPackOptions(command, arguments);
   const bool quiet = arguments.progress == "none";
   ProgressBar bar(ParseProgressStyle(arguments.progress));
@@ -99,14 +99,14 @@ int RunConvert(const CLI::App& command, const ConvertArguments& arguments) {
     const PackResult result = Convert(options);
     bar.Clear();
     if (!quiet || !arguments.json) PrintSummary(options, result);
+    status = result.manifest.bad_inputs > 0 ? kDoneWithBadInputs : kDone;
     if (arguments.json) PrintJson(options, result);
-    return result.manifest.bad_inputs > 0 ? kDoneWithBadInputs : kDone;
   } catch (const Interrupted&) {
     bar.Clear();
     std::fprintf(stderr,
                  "shardpack: interrupted; what was unfinished is removed%s. Run the same command again to pack.\n",
                  options.overwrite ? ", an older dataset is as it was" : "");
-    return kInterrupted;
+    status = kInterrupted;
   }
 }
 
@@ -116,7 +116,7 @@ void AddConvert(CLI::App& app, int& status) {
   CLI::App* command = app.add_subcommand("convert", "Pack class folders of images into a dataset of shards");
   const auto arguments = std::make_shared<ConvertArguments>();
   DeclareConvertOptions(*command, *arguments);
-  command->callback([command, arguments, &status] { status = RunConvert(*command, *arguments); });
+  command->callback([command, arguments, &status] { RunConvert(*command, *arguments, status); });
 }
 
 }  // namespace shardpack::tools

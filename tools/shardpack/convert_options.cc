@@ -8,6 +8,7 @@
 #include "shardpack/manifest.h"
 #include "tools/common/human.h"
 #include "tools/common/run_main.h"
+#include "tools/common/validators.h"
 
 namespace shardpack::tools {
 namespace {
@@ -93,8 +94,13 @@ ProgressStyle ParseProgressStyle(const std::string& text) {
 
 void DeclareConvertOptions(CLI::App& command, ConvertArguments& a) {
   command.footer(kFooter);
-  command.add_option("SRC", a.sources, "Folders to pack: one sub-folder a class, nested or flat")->required();
-  command.add_option("-o,--output", a.output, "Folder of the new dataset")->required()->type_name("OUT");
+  command.add_option("SRC", a.sources, "Folders to pack: one sub-folder a class, nested or flat")
+      ->required()
+      ->check(NotEmpty());
+  command.add_option("-o,--output", a.output, "Folder of the new dataset")
+      ->required()
+      ->check(NotEmpty())
+      ->type_name("OUT");
   command.add_option("--from", a.from, "What SRC is: auto or folder")->capture_default_str()->type_name("KIND");
   command.add_option("--format", a.format, "What shards are: record")->capture_default_str()->type_name("FORMAT");
   command.add_option("--images", a.images, "keep: bytes as they are")->capture_default_str()->type_name("HOW");
@@ -102,18 +108,20 @@ void DeclareConvertOptions(CLI::App& command, ConvertArguments& a) {
                    ->capture_default_str()
                    ->type_name("SIZE");
   command.add_option("--shard-records", a.shard_records, "Records a shard, instead of --shard-size")
-      ->check(CLI::PositiveNumber)
+      ->check(WholeNumber(1))
       ->type_name("N")
       ->excludes(size);
   command
       .add_option("--classes", a.classes,
                   "Class numbers as in a file (one name a line) or another dataset; else byte order of names")
+      ->check(NotEmpty())
       ->type_name("FILE|DATASET");
   command.add_option("--on-error", a.on_error, "A bad input is left out and listed (skip), or ends the run (fail)")
       ->capture_default_str()
       ->check(CLI::IsMember({"skip", "fail"}))
       ->type_name("skip|fail");
   command.add_option("--max-bad", a.max_bad, "Most bad inputs that are left out: a number, or a share of all")
+      ->check(NotEmpty())
       ->type_name("N|P%");
   command
       .add_option("--verify-images", a.verify_images,
@@ -124,10 +132,10 @@ void DeclareConvertOptions(CLI::App& command, ConvertArguments& a) {
       ->type_name("decode|header|none");
   command.add_option("--max-pixels", a.max_pixels, "Pictures of more pixels are bad inputs")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber)
+      ->check(WholeNumber(1))
       ->type_name("N");
   command.add_option("--threads", a.threads, "Threads; else all that this process may use")
-      ->check(CLI::Range(1, 4096))
+      ->check(WholeNumber(1, 4096))
       ->type_name("N");
   command.add_option("--memory", a.memory, "Most memory for images at work")->capture_default_str()->type_name("SIZE");
   command.add_option("--name", a.name, "A name to keep in the dataset")->type_name("NAME");
@@ -165,7 +173,7 @@ PackOptions ToPackOptions(const CLI::App& command, const ConvertArguments& a) {
     if (!fs::is_directory(source))
       throw UsageError{Escaped(source.native()) + " is no folder: this version of shardpack packs folders"};
   }
-  options.shard_bytes = ParseBytes(a.shard_size);
+  options.shard_bytes = ParseBytes("--shard-size", a.shard_size);
   if (a.shard_records > 0) options.shard_records = a.shard_records;
   if (!a.classes.empty()) options.classes = ReadClasses(a.classes);
   options.on_error = a.on_error == "fail" ? OnError::kFail : OnError::kSkip;
@@ -175,7 +183,7 @@ PackOptions ToPackOptions(const CLI::App& command, const ConvertArguments& a) {
                                                         : VerifyImages::kNone;
   options.limits.max_pixels = a.max_pixels;
   options.threads = a.threads;
-  options.memory_bytes = ParseBytes(a.memory);
+  options.memory_bytes = ParseBytes("--memory", a.memory);
   options.overwrite = a.overwrite;
   options.dry_run = a.dry_run;
   options.name = a.name;

@@ -7,6 +7,7 @@
 #include "tools/common/human.h"
 #include "tools/common/progress_bar.h"
 #include "tools/common/run_main.h"
+#include "tools/common/validators.h"
 #include "tools/shardpack/commands.h"
 #include "tools/shardpack/convert_options.h"
 
@@ -45,9 +46,10 @@ void AddExtract(CLI::App& app, int& status) {
   CLI::App* command = app.add_subcommand("extract", "Turn a dataset back into files");
   const auto arguments = std::make_shared<Arguments>();
   command->footer(kFooter);
-  command->add_option("DATASET", arguments->dataset, "A dataset's folder, or one shard")->required();
+  command->add_option("DATASET", arguments->dataset, "A dataset's folder, or one shard")->required()->check(NotEmpty());
   command->add_option("-o,--output", arguments->output, "A new or empty folder, or a new tar file")
       ->required()
+      ->check(NotEmpty())
       ->type_name("DIR|FILE");
   command->add_option("--to", arguments->to, "What to make")
       ->capture_default_str()

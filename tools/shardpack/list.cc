@@ -8,6 +8,7 @@
 #include "shardpack/error.h"
 #include "tools/common/human.h"
 #include "tools/common/run_main.h"
+#include "tools/common/validators.h"
 #include "tools/shardpack/commands.h"
 
 namespace shardpack::tools {
@@ -145,7 +146,7 @@ void AddList(CLI::App& app, int& status) {
   CLI::App* command = app.add_subcommand("list", "Print the records of a dataset");
   const auto arguments = std::make_shared<Arguments>();
   command->footer(kFooter);
-  command->add_option("DATASET", arguments->dataset, "A dataset's folder, or one shard")->required();
+  command->add_option("DATASET", arguments->dataset, "A dataset's folder, or one shard")->required()->check(NotEmpty());
   command->add_option("--format", arguments->format, "table for people, csv, or jsonl: an object a line")
       ->capture_default_str()
       ->check(CLI::IsMember({"table", "csv", "jsonl"}))

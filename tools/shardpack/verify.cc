@@ -10,6 +10,7 @@
 #include "tools/common/human.h"
 #include "tools/common/progress_bar.h"
 #include "tools/common/run_main.h"
+#include "tools/common/validators.h"
 #include "tools/shardpack/commands.h"
 #include "tools/shardpack/convert_options.h"
 
@@ -80,7 +81,7 @@ void PrintResult(const VerifyResult& result, double seconds) {
   WriteOut(text + rate);
 }
 
-int RunVerify(const Arguments& arguments) {
+void RunVerify(const Arguments& arguments, int& status) {
   ProgressBar bar(ParseProgressStyle(arguments.progress));
   VerifyOptions options;
   options.decode = arguments.decode;
@@ -92,12 +93,12 @@ int RunVerify(const Arguments& arguments) {
   const auto start = std::chrono::steady_clock::now();
   const VerifyResult result = Verify(arguments.dataset, options);
   bar.Clear();
+  status = result.faults.empty() ? kDone : kDamage;
   if (arguments.json) {
     PrintJson(result);
   } else {
     PrintResult(result, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
-  return result.faults.empty() ? kDone : kDamage;
 }
 
 }  // namespace
@@ -106,10 +107,10 @@ void AddVerify(CLI::App& app, int& status) {
   CLI::App* command = app.add_subcommand("verify", "Check every byte of a dataset or shard");
   const auto arguments = std::make_shared<Arguments>();
   command->footer(kFooter);
-  command->add_option("DATASET", arguments->dataset, "A dataset's folder, or one shard")->required();
+  command->add_option("DATASET", arguments->dataset, "A dataset's folder, or one shard")->required()->check(NotEmpty());
   command->add_flag("--decode", arguments->decode, "Decode each image as well");
   command->add_option("--threads", arguments->threads, "Threads; else all that this process may use")
-      ->check(CLI::Range(1, 4096))
+      ->check(WholeNumber(1, 4096))
       ->type_name("N");
   command
       ->add_option("--progress", arguments->progress,
@@ -118,7 +119,7 @@ void AddVerify(CLI::App& app, int& status) {
       ->check(CLI::IsMember({"auto", "plain", "none"}))
       ->type_name("auto|plain|none");
   command->add_flag("--json", arguments->json, "The result as one line of JSON");
-  command->callback([arguments, &status] { status = RunVerify(*arguments); });
+  command->callback([arguments, &status] { RunVerify(*arguments, status); });
 }
 
 }  // namespace shardpack::tools

@@ -1,0 +1,32 @@
+#include "tools/common/validators.h"
+
+#include <charconv>
+
+#include "shardpack/error.h"
+
+namespace shardpack::tools {
+namespace {
+
+constexpr std::uint64_t kLargest = std::numeric_limits<std::uint64_t>::max();
+
+}  // namespace
+
+CLI::Validator WholeNumber(std::uint64_t least, std::uint64_t most) {
+  const auto check = [least, most](const std::string& text) -> std::string {
+    std::uint64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error == std::errc() && end == text.data() + text.size() && value >= least && value <= most) return "";
+    if (error == std::errc::result_out_of_range && most == kLargest) return "'" + Escaped(text) + "' is too large";
+    const std::string range = most != kLargest ? " from " + std::to_string(least) + " to " + std::to_string(most)
+                              : least > 0      ? " of " + std::to_string(least) + " or more"
+                                               : "";
+    return "'" + Escaped(text) + "' is no whole number" + range;
+  };
+  return CLI::Validator([check](std::string& text) { return check(text); }, "");
+}
+
+CLI::Validator NotEmpty() {
+  return CLI::Validator([](std::string& text) { return text.empty() ? "the value is empty" : ""; }, "");
+}
+
+}  // namespace shardpack::tools

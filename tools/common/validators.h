@@ -1,0 +1,17 @@
+// Checks of option values, with messages for people.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <limits>
+
+namespace shardpack::tools {
+
+// A whole number of `least` to `most` in decimal digits. CLI11 alone wraps "-1" round to the largest number and cuts
+// one that is too large.
+CLI::Validator WholeNumber(std::uint64_t least, std::uint64_t most = std::numeric_limits<std::uint64_t>::max());
+
+// Refuses "", which is what a variable that is not set leaves on a command line.
+CLI::Validator NotEmpty();
+
+}  // namespace shardpack::tools
