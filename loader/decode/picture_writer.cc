@@ -11,7 +11,7 @@ struct SameByte {
 
 struct FromTable {
   const NormaliseTable& table;
-  float operator()(int channel, std::uint8_t v) const { return table[static_cast<std::size_t>(channel)][v]; }
+  float operator()(int channel, std::uint8_t v) const { return table.value[channel][v]; }
 };
 
 // Walks each row forwards in the output and forwards or backwards in the input. kStep is 3 or -3 so that the compiler
@@ -54,18 +54,6 @@ void WriteAs(const std::uint8_t* rgb, std::uint32_t width, std::uint32_t height,
 }
 
 }  // namespace
-
-NormaliseTable MakeNormaliseTable(const std::array<float, 3>& mean, const std::array<float, 3>& deviation) {
-  NormaliseTable table;
-  for (std::size_t c = 0; c < 3; ++c) {
-    for (std::size_t v = 0; v < 256; ++v) {
-      const float unit = static_cast<float>(v) / 255.0f;
-      const float centred = unit - mean[c];
-      table[c][v] = centred / deviation[c];
-    }
-  }
-  return table;
-}
 
 PictureWriter::PictureWriter(std::uint32_t width, std::uint32_t height, DType dtype, Layout layout,
                              const std::array<float, 3>& mean, const std::array<float, 3>& deviation)

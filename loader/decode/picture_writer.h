@@ -6,13 +6,9 @@
 #include <cstdint>
 
 #include "shardpack/loader/batch.h"
+#include "shardpack/loader/cuda/pixel_math.h"
 
 namespace shardpack::loader {
-
-// (v / 255 - mean) / deviation for v in 0..255, each step rounded to float as torchvision's ToTensor and Normalize do:
-// one row of 256 a channel.
-using NormaliseTable = std::array<std::array<float, 256>, 3>;
-NormaliseTable MakeNormaliseTable(const std::array<float, 3>& mean, const std::array<float, 3>& deviation);
 
 // Immutable after construction; any thread.
 class PictureWriter {

@@ -33,6 +33,12 @@ std::size_t SizeOf(DType type) {
   return 0;
 }
 
+std::size_t BytesOf(const Field& field) {
+  std::size_t bytes = SizeOf(field.dtype);
+  for (std::int64_t extent : field.shape) bytes *= static_cast<std::size_t>(extent);
+  return bytes;
+}
+
 std::shared_ptr<BatchAllocator> OrdinaryMemory() {
   static const auto ordinary = std::make_shared<Ordinary>();
   return ordinary;

@@ -23,19 +23,13 @@ std::vector<std::int64_t> StridesOfNhwc(std::int64_t width, std::int64_t height)
 }
 
 Field Column(const char* name, DType dtype, std::uint32_t batch_size) {
-  return {name, dtype, {std::int64_t{batch_size}}, {1}, nullptr};
-}
-
-std::size_t BytesOf(const Field& field) {
-  std::size_t bytes = SizeOf(field.dtype);
-  for (std::int64_t extent : field.shape) bytes *= static_cast<std::size_t>(extent);
-  return bytes;
+  return {name, dtype, {std::int64_t{batch_size}}, {1}, nullptr, {}};
 }
 
 // The fields without their memory.
 std::vector<Field> FieldsOf(const SlotShape& shape) {
   const std::int64_t b = shape.batch_size, w = shape.width, h = shape.height;
-  Field images{"images", shape.dtype, {b, h, w, 3}, StridesOfNhwc(w, h), nullptr};
+  Field images{"images", shape.dtype, {b, h, w, 3}, StridesOfNhwc(w, h), nullptr, shape.layout};
   if (shape.layout == Layout::kNchw) {
     images.shape = {b, 3, h, w};
     images.strides = StridesOfNchw(w, h);

@@ -22,10 +22,6 @@ at::ScalarType ScalarTypeOf(DType type) {
   return at::kByte;
 }
 
-bool IsNhwcImages(const Field& field) {
-  return field.name == "images" && field.shape.size() == 4 && field.shape[3] == 3;
-}
-
 }  // namespace
 
 at::Tensor TensorOf(const Batch& batch, const Field& field) {
@@ -36,7 +32,7 @@ at::Tensor TensorOf(const Batch& batch, const Field& field) {
                           .deleter([hold = batch.hold()](void*) {})
                           .options(at::TensorOptions().dtype(ScalarTypeOf(field.dtype)))
                           .make_tensor();
-  return IsNhwcImages(field) ? tensor.permute({0, 3, 1, 2}) : tensor;
+  return field.layout == Layout::kNhwc ? tensor.permute({0, 3, 1, 2}) : tensor;
 }
 
 TensorBatch TensorsOf(const Batch& batch) {

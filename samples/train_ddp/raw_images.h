@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "shardpack/image.h"
-#include "shardpack/loader/batch.h"
+#include "shardpack/loader/cuda/pixel_math.h"
 #include "shardpack/loader/philox.h"
 #include "shardpack/loader/transform.h"
 #include "shardpack/resize.h"
@@ -43,7 +43,7 @@ class RawImages {
   shardpack::loader::Transform transform_;
   std::vector<File> files_;
   std::vector<std::string> classes_;
-  std::vector<float> table_;  // [3][256]
+  shardpack::loader::NormaliseTable table_;
   std::vector<std::byte> bytes_;
   std::vector<std::uint8_t> pixels_;
   shardpack::Image image_;

@@ -178,26 +178,50 @@ TEST_CASE("records whose index rows cannot be trusted are bad records, not the e
   CHECK(replaced == 13);
 }
 
-TEST_CASE("records of a missing shard are bad records, named, until the limit ends the run", "[loader][bad]") {
+TEST_CASE("a missing or cut shard is named before training", "[loader][bad]") {
   const PictureDataset data({});
-  const Dataset dataset = data.Open();
-  const std::string shard = dataset.manifest().shards[2].file;
+  const std::string shard = data.Open().manifest().shards[2].file;
+  const auto bytes = std::filesystem::file_size(data.folder() / shard);
+  const auto code = [&] {
+    try {
+      DataLoader(data.Open(), Options());
+    } catch (const Error& error) {
+      CHECK_THAT(error.what(), Contains(shard));
+      return error.code();
+    }
+    FAIL("no error");
+    return ErrorCode::kIo;
+  };
+  std::filesystem::resize_file(data.folder() / shard, bytes - 1);
+  CHECK(code() == ErrorCode::kCorruption);
   std::filesystem::remove(data.folder() / shard);
-  LoaderOptions options = Options();
-  options.max_bad_records = 5;
-  CHECK_THROWS_WITH(AllBatches(dataset, options), Contains(shard) && Contains("max_bad_records is 5"));
+  CHECK(code() == ErrorCode::kNotFound);
 }
 
-TEST_CASE("a shard that was cut short loses its records, not the run", "[loader][bad]") {
+TEST_CASE("a shard that vanishes during a run costs its records, until the limit ends the run", "[loader][bad]") {
   const PictureDataset data({});
-  const auto path = data.folder() / data.Open().manifest().shards[0].file;
-  std::filesystem::resize_file(path, std::filesystem::file_size(path) - 1);
-  const auto batches = AllBatches(data.Open(), Options());
-  REQUIRE(batches.size() == 7);
-  for (const BatchCopy& batch : batches) {
-    for (std::int64_t source : batch.source_indices) {
-      CHECK(data.Open().PlaceOf(static_cast<std::uint64_t>(source)).shard != 0);
+  LoaderOptions options = Options();
+  for (const std::uint64_t limit : {13u, 12u}) {  // the third of three shards holds 13 of 40 records
+    options.max_bad_records = limit;
+    DataLoader loader(data.Open(), options);
+    const std::string shard = loader.dataset().manifest().shards[2].file;
+    const auto path = data.folder() / shard, away = data.folder() / "away";
+    std::filesystem::rename(path, away);
+    auto epoch = loader.Epoch(0);
+    const auto run = [&] {
+      while (const auto batch = epoch.Next()) {
+        for (std::int64_t source : CopyOf(*batch).source_indices) {
+          CHECK(loader.dataset().PlaceOf(static_cast<std::uint64_t>(source)).shard != 2);
+        }
+      }
+    };
+    if (limit == 13) {
+      run();
+      CHECK(epoch.report().substituted == 13);
+    } else {
+      CHECK_THROWS_WITH(run(), Contains(shard) && Contains("max_bad_records is 12"));
     }
+    std::filesystem::rename(away, path);
   }
 }
 

@@ -1,4 +1,5 @@
 // Expected values come from IEEE 754 and from PyTorch: torch.tensor(x).half() and .bfloat16(), transforms.Normalize.
+#include <array>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
@@ -10,7 +11,7 @@ using namespace shardpack::loader;
 
 namespace {
 
-constexpr float kMean[3] = {0.485f, 0.456f, 0.406f}, kDeviation[3] = {0.229f, 0.224f, 0.225f};
+constexpr std::array<float, 3> kMean = {0.485f, 0.456f, 0.406f}, kDeviation = {0.229f, 0.224f, 0.225f};
 
 // Two images of 1 x 2 pixels whose bytes are all different.
 const std::vector<std::uint8_t> kImages = {10, 20, 30, 40, 50, 60, 70, 80, 90, 100, 110, 120};

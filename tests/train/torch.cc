@@ -59,6 +59,24 @@ TEST_CASE("a tensor holds the pixels and labels that were packed", "[torch]") {
   CHECK(second.images[place][channel][y][x].item<int>() == picture.pixels[(y * kSide + x) * 3 + channel]);
 }
 
+TEST_CASE("pictures three pixels wide are told from pixels of three channels", "[torch]") {
+  const PictureDataset narrow({.num_samples = 8, .min_side = 3, .max_side = 3});
+  for (const Layout layout : {Layout::kNhwc, Layout::kNchw}) {
+    LoaderOptions options = Options();
+    options.output.layout = layout;
+    DataLoader loader(narrow.Open(), options);
+    EpochIterator epoch = loader.Epoch(0);
+    const Batch batch = *epoch.Next();
+    CHECK(batch.images().layout == layout);
+    CHECK_FALSE(batch.labels().layout);
+    const at::Tensor images = TensorsOf(batch).images;
+    CHECK(
+        images.is_contiguous(layout == Layout::kNhwc ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous));
+    const std::int64_t sample = 1, channel = 2, y = 0, x = 1;
+    CHECK(images[sample][channel][y][x].item<int>() == narrow.picture(sample).pixels[(y * 3 + x) * 3 + channel]);
+  }
+}
+
 TEST_CASE("planes of floats come as a contiguous tensor", "[torch]") {
   LoaderOptions options = Options();
   options.output = {DType::kFloat32, Layout::kNchw};

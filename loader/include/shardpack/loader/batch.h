@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,7 +24,9 @@ struct Field {
   DType dtype = DType::kUint8;
   std::vector<std::int64_t> shape, strides;
   std::byte* data = nullptr;
+  std::optional<Layout> layout;  // of pictures; none for columns
 };
+std::size_t BytesOf(const Field& field);
 
 // Gives the memory of slots. An argument of the loader, so that pinned memory comes from whoever owns the device. The
 // deleter may run on any thread, also after the loader's end.

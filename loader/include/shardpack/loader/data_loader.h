@@ -102,7 +102,9 @@ class EpochIterator {
 class DataLoader {
  public:
   // Throws Error with kInvalidArgument for options that cannot be honoured (naming the option), or where kDrop leaves
-  // no step: "10 samples are fewer than one global batch of 16: no step under drop".
+  // no step: "10 samples are fewer than one global batch of 16: no step under drop". Looks at each shard's file once:
+  // kNotFound where one is missing, kCorruption where its size is not the manifest's. What is lost later are bad
+  // records.
   DataLoader(Dataset dataset, LoaderOptions options);
   ~DataLoader();
 

@@ -1,6 +1,7 @@
 // The arithmetic from stored bytes to what a network takes, written once for the CPU and for CUDA. C++17, for nvcc.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -20,9 +21,9 @@ struct NormaliseTable {
 };
 
 // (v / 255 - mean) / deviation, each step rounded to float: PyTorch's ToTensor and Normalize give these very values.
-inline NormaliseTable MakeNormaliseTable(const float (&mean)[3], const float (&deviation)[3]) {
+inline NormaliseTable MakeNormaliseTable(const std::array<float, 3>& mean, const std::array<float, 3>& deviation) {
   NormaliseTable table;
-  for (int c = 0; c < 3; ++c) {
+  for (std::size_t c = 0; c < 3; ++c) {
     for (int v = 0; v < 256; ++v) table.value[c][v] = (static_cast<float>(v) / 255.0f - mean[c]) / deviation[c];
   }
   return table;

@@ -12,8 +12,8 @@
 namespace shardpack::loader {
 
 // A tensor over a field of `batch`. It keeps the batch's slot from being reused while it, or any view of its storage,
-// lives. Images in NHWC (a field "images" of four dimensions whose last is 3) come as a logical [B, C, H, W] tensor
-// with channels-last strides. Do not write to it after the batch was shared.
+// lives. Pictures in NHWC (Field::layout) come as a logical [B, C, H, W] tensor with channels-last strides. Do not
+// write to it after the batch was shared.
 at::Tensor TensorOf(const Batch& batch, const Field& field);
 
 struct TensorBatch {
