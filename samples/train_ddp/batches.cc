@@ -20,10 +20,11 @@ class PackedSource : public BatchSource {
  public:
   PackedSource(const std::filesystem::path& path, const SourceOptions& o)
       : loader_(shardpack::Dataset::Open(path), LoaderOptionsOf(o)) {
-    if (classes().empty()) {
-      throw shardpack::Error(shardpack::ErrorCode::kInvalidArgument, {path.string(), {}, {}},
-                             "its labels are not classes");
-    }
+    const auto refuse = [&](const char* why) {
+      throw shardpack::Error(shardpack::ErrorCode::kInvalidArgument, {path.string(), {}, {}}, why);
+    };
+    if (loader_.dataset().manifest().label_kind != shardpack::LabelKind::kClass) refuse("its labels are not classes");
+    if (num_samples() == 0) refuse("it has no samples");
   }
 
   std::uint64_t num_samples() const override { return loader_.dataset().size(); }

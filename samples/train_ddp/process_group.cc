@@ -2,115 +2,45 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <exception>
-#include <future>
 #include <stdexcept>
 #include <thread>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
-#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 #ifdef USE_C10D_NCCL
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 #endif
 
 #include "samples/train_ddp/failure.h"
+#include "samples/train_ddp/meeting.h"
+#include "shardpack/error.h"
+#include "shardpack/record.h"
 
 namespace train_ddp {
 namespace {
 
-using Milliseconds = std::chrono::milliseconds;
-
-std::string Endpoint(const Rendezvous& rendezvous) {
-  return rendezvous.address + ":" + std::to_string(rendezvous.port);
-}
-
-c10::intrusive_ptr<c10d::Store> ConnectStore(const Rendezvous& rendezvous, Milliseconds timeout) {
-  c10d::TCPStoreOptions options;
-  options.port = rendezvous.port;
-  options.isServer = rendezvous.world.rank == 0 && !rendezvous.agent_owns_store;
-  options.waitWorkers = false;
-  options.timeout = timeout;
-  // In a thread of its own: the client waits without end where another program listens at the port, and twice its
-  // timeout where a name is unknown. A thread left behind ends with the process.
-  std::packaged_task<c10::intrusive_ptr<c10d::Store>()> connect(
-      [address = rendezvous.address, options] { return c10::make_intrusive<c10d::TCPStore>(address, options); });
-  auto connected = connect.get_future();
-  std::thread(std::move(connect)).detach();
-  const std::string nobody = "rank 0 did not answer at " + Endpoint(rendezvous);
-  if (connected.wait_for(timeout + Milliseconds(500)) != std::future_status::ready) {
-    throw std::runtime_error(nobody + " within " + std::to_string(timeout.count() / 1000) + " s");
-  }
-  try {
-    return c10::make_intrusive<c10d::PrefixStore>(rendezvous.prefix, connected.get());
-  } catch (const std::exception& error) {
-    if (!options.isServer) throw std::runtime_error(nobody + ": " + FirstLine(error.what()));
-    throw std::runtime_error("cannot serve the ranks at " + Endpoint(rendezvous) + ": " + FirstLine(error.what()));
-  }
-}
-
 constexpr char kFailedKey[] = "failed";
 
-// What Gloo, NCCL and the store throw when a peer is gone or silent.
-bool IsCommunication(std::string_view message) {
+// What Gloo, NCCL and the store throw when a peer is gone or silent: known by its words alone. Ours has a type, and may
+// name a file of any words.
+bool IsCommunication(const std::exception& error) {
+  if (dynamic_cast<const shardpack::Error*>(&error) != nullptr) return false;
+  const std::string_view message = error.what();
   for (const std::string_view word :
        {"gloo", "Gloo", "NCCL", "nccl", "TCPStore", "socket", "Connection", "Timed out", "Broken pipe"}) {
     if (message.find(word) != std::string_view::npos) return true;
   }
   return false;
-}
-
-std::string ReadyKey(std::uint32_t rank) { return "ready/" + std::to_string(rank); }
-
-// The serving rank must outlive the others' reading of its message; they count themselves off.
-void LingerForReaders(c10d::Store& store, const Rendezvous& rendezvous) {
-  if (rendezvous.world.rank != 0 || rendezvous.agent_owns_store) return;
-  for (int i = 0; i < 40; ++i) {
-    if (store.add("read", 0) + 1 >= static_cast<std::int64_t>(rendezvous.world.size)) return;
-    std::this_thread::sleep_for(Milliseconds(50));
-  }
-}
-
-// Each rank says whether it is ready, and hears of every other.
-void MeetAll(c10d::Store& store, const Rendezvous& rendezvous, Milliseconds timeout,
-             const std::function<void()>& prepare) {
-  const auto& world = rendezvous.world;
-  std::exception_ptr own;
-  std::string message = "+";
-  try {
-    prepare();
-  } catch (const std::exception& error) {
-    own = std::current_exception();
-    message = "-" + FirstLine(error.what());
-  }
-  store.set(ReadyKey(world.rank), message);
-  std::string failure;
-  const auto deadline = std::chrono::steady_clock::now() + timeout;
-  for (std::uint32_t rank = 0; rank < world.size && failure.empty() && !own; ++rank) {
-    try {
-      const auto left = std::chrono::duration_cast<Milliseconds>(deadline - std::chrono::steady_clock::now());
-      store.wait({ReadyKey(rank)}, std::max(left, Milliseconds(1)));
-      const std::string said = store.get_to_str(ReadyKey(rank));
-      if (said.front() == '-') failure = "rank " + std::to_string(rank) + " failed: " + said.substr(1);
-    } catch (const std::exception& error) {
-      failure = std::chrono::steady_clock::now() < deadline
-                    ? "lost rank 0, which serves the others: " + FirstLine(error.what())
-                    : "rank " + std::to_string(rank) + " of " + std::to_string(world.size) + " did not come within " +
-                          std::to_string(timeout.count() / 1000) + " s";
-    }
-  }
-  if (!own && failure.empty()) return;
-  if (world.rank != 0) store.add("read", 1);
-  LingerForReaders(store, rendezvous);
-  if (own) std::rethrow_exception(own);
-  throw std::runtime_error(failure);
 }
 
 // This machine's own address on the way to `address`; empty where there is no such way. Nothing is sent.
@@ -144,8 +74,7 @@ std::shared_ptr<::gloo::transport::Device> GlooDevice(const Rendezvous& rendezvo
   return ProcessGroupGloo::createDefaultDevice();
 }
 
-c10::intrusive_ptr<c10d::Backend> MakeGloo(const Rendezvous& rendezvous, c10::intrusive_ptr<c10d::Store> store,
-                                           Milliseconds timeout) {
+c10::intrusive_ptr<c10d::Backend> MakeGloo(const Rendezvous& rendezvous, StorePtr store, Milliseconds timeout) {
   auto options = c10d::ProcessGroupGloo::Options::create(timeout);
   options->devices.push_back(GlooDevice(rendezvous));
   return c10::make_intrusive<c10d::ProcessGroupGloo>(std::move(store), static_cast<int>(rendezvous.world.rank),
@@ -153,8 +82,7 @@ c10::intrusive_ptr<c10d::Backend> MakeGloo(const Rendezvous& rendezvous, c10::in
 }
 
 c10::intrusive_ptr<c10d::Backend> MakeNccl([[maybe_unused]] const Rendezvous& rendezvous,
-                                           [[maybe_unused]] c10::intrusive_ptr<c10d::Store> store,
-                                           [[maybe_unused]] Milliseconds timeout) {
+                                           [[maybe_unused]] StorePtr store, [[maybe_unused]] Milliseconds timeout) {
 #ifdef USE_C10D_NCCL
   auto options = c10d::ProcessGroupNCCL::Options::create();
   options->timeout = timeout;
@@ -170,14 +98,17 @@ c10::intrusive_ptr<c10d::Backend> MakeNccl([[maybe_unused]] const Rendezvous& re
 struct Group::Impl {
   shardpack::loader::World world;
   bool on_device = false;
-  c10::intrusive_ptr<c10d::Store> store;
+  StorePtr store;
   c10::intrusive_ptr<c10d::ProcessGroup> group;
 
   // What a rank that failed by itself left in the store; empty where it died without a word.
   std::string FailureOfPeer() const {
     try {
-      store->wait({kFailedKey}, Milliseconds(1000));
-      return store->get_to_str(kFailedKey);
+      const auto said = Within(Milliseconds(1500), [store = store] {
+        store->wait({kFailedKey}, Milliseconds(1000));
+        return store->get_to_str(kFailedKey);
+      });
+      return said.value_or("");
     } catch (const std::exception&) {
       return "";
     }
@@ -195,18 +126,19 @@ Group::Group(const Rendezvous& rendezvous, const std::string& backend, bool on_d
     prepare();
     return;
   }
-  impl_->store = ConnectStore(rendezvous, timeout);
-  MeetAll(*impl_->store, rendezvous, timeout, prepare);
+  impl_->store = Meet(rendezvous, timeout, prepare);
 
   const auto kind = backend == "nccl" ? c10d::ProcessGroup::NCCL : c10d::ProcessGroup::GLOO;
   auto group_store = c10::make_intrusive<c10d::PrefixStore>(backend, impl_->store);
-  auto made =
-      backend == "nccl" ? MakeNccl(rendezvous, group_store, timeout) : MakeGloo(rendezvous, group_store, timeout);
+  const auto made = Within(timeout + Milliseconds(1000), [=] {
+    return backend == "nccl" ? MakeNccl(rendezvous, group_store, timeout) : MakeGloo(rendezvous, group_store, timeout);
+  });
+  if (!made) throw std::runtime_error("lost another rank: no connection within the timeout");
   impl_->group = c10::make_intrusive<c10d::ProcessGroup>(group_store, static_cast<int>(rendezvous.world.rank),
                                                          static_cast<int>(rendezvous.world.size));
   // Gloo takes tensors on a device as well, through host memory.
-  if (backend == "gloo") impl_->group->setBackend(c10::DeviceType::CPU, kind, made);
-  if (backend == "nccl" || on_device) impl_->group->setBackend(c10::DeviceType::CUDA, kind, made);
+  if (backend == "gloo") impl_->group->setBackend(c10::DeviceType::CPU, kind, *made);
+  if (backend == "nccl" || on_device) impl_->group->setBackend(c10::DeviceType::CUDA, kind, *made);
   impl_->group->setDefaultBackend(kind);
 }
 
@@ -235,12 +167,16 @@ std::vector<double> Group::Sum(std::vector<double> values) {
 void Group::Fail(const std::exception& error) {
   const std::string message = FirstLine(error.what());
   if (!impl_->group) throw std::runtime_error(message);
-  if (IsCommunication(error.what())) {
+  if (IsCommunication(error)) {
     const std::string culprit = impl_->FailureOfPeer();
     throw std::runtime_error(culprit.empty() ? "lost another rank: " + message : culprit);
   }
   try {
-    impl_->store->set(kFailedKey, "rank " + std::to_string(impl_->world.rank) + " failed: " + message);
+    Within(Milliseconds(1000),
+           [store = impl_->store, text = "rank " + std::to_string(impl_->world.rank) + " failed: " + message] {
+             store->set(kFailedKey, text);
+             return true;
+           });
   } catch (const std::exception&) {  // the store went with its rank: there is nobody to tell
   }
   // Peers learn of it when the connections close, and must still find the store. Closing may wait for a peer: not here.
@@ -251,26 +187,45 @@ void Group::Fail(const std::exception& error) {
 
 void Group::Barrier() { Sum({0.0}); }
 
-std::vector<std::uint64_t> Group::Gather(std::uint64_t value) {
-  if (!impl_->group) return {value};
-  std::int64_t bits;
-  std::memcpy(&bits, &value, sizeof bits);
-  std::vector<at::Tensor> own = {impl_->ToGroup(at::tensor({bits}, at::kLong))};
+std::vector<at::Tensor> Group::GatherTensors(const at::Tensor& own) {
+  if (!impl_->group) return {own};
+  std::vector<at::Tensor> one = {impl_->ToGroup(own)};
   std::vector<std::vector<at::Tensor>> all(1);
-  for (std::uint32_t r = 0; r < impl_->world.size; ++r) all[0].push_back(at::empty_like(own[0]));
-  impl_->group->allgather(all, own)->wait();
+  for (std::uint32_t r = 0; r < impl_->world.size; ++r) all[0].push_back(at::empty_like(one[0]));
+  impl_->group->allgather(all, one)->wait();
+  for (at::Tensor& tensor : all[0]) tensor = tensor.cpu();
+  return all[0];
+}
+
+std::vector<std::uint64_t> Group::Gather(std::uint64_t value) {
+  const auto bits = static_cast<std::int64_t>(value);
   std::vector<std::uint64_t> values;
-  for (const at::Tensor& one : all[0]) values.push_back(static_cast<std::uint64_t>(one.item<std::int64_t>()));
+  for (const at::Tensor& one : GatherTensors(at::tensor({bits}, at::kLong))) {
+    values.push_back(static_cast<std::uint64_t>(one.item<std::int64_t>()));
+  }
   return values;
 }
 
-void Group::RequireEqual(const std::string& what, std::uint64_t value) {
-  const auto values = Gather(value);
-  for (std::size_t rank = 1; rank < values.size(); ++rank) {
-    if (values[rank] == values[0]) continue;
-    throw std::runtime_error(what + ": rank 0 has " + Hex(values[0]) + ", rank " + std::to_string(rank) + " has " +
-                             Hex(values[rank]));
+std::vector<std::string> Group::GatherText(const std::string& text) {
+  const auto lengths = Gather(text.size());
+  const auto longest = static_cast<std::int64_t>(*std::max_element(lengths.begin(), lengths.end()));
+  at::Tensor padded = at::zeros({longest + 1}, at::kByte);
+  std::memcpy(padded.data_ptr(), text.data(), text.size());
+  std::vector<std::string> texts;
+  for (const at::Tensor& one : GatherTensors(padded)) {
+    texts.emplace_back(static_cast<const char*>(one.const_data_ptr()), lengths[texts.size()]);
   }
+  return texts;
+}
+
+void Group::RequireEqual(const std::string& what, const std::string& value) {
+  const auto digests = Gather(shardpack::Xxh3_64(shardpack::AsBytes(value)));
+  const auto other = std::find_if(digests.begin(), digests.end(), [&](std::uint64_t d) { return d != digests[0]; });
+  if (other == digests.end()) return;
+  const auto rank = static_cast<std::size_t>(other - digests.begin());
+  const auto values = GatherText(value);
+  throw std::runtime_error(what + ": rank 0 has " + values[0] + ", rank " + std::to_string(rank) + " has " +
+                           values[rank]);
 }
 
 std::unique_ptr<c10d::Reducer> Group::MakeReducer(const std::vector<at::Tensor>& parameters) {

@@ -43,7 +43,7 @@ class Group {
   std::vector<std::uint64_t> Gather(std::uint64_t value);
   // Throws on every rank, showing the two values, where rank r's differs from rank 0's: "data set: rank 0 has ..., rank
   // 1 has ...".
-  void RequireEqual(const std::string& what, std::uint64_t value);
+  void RequireEqual(const std::string& what, const std::string& value);
 
   // Called by a rank that cannot go on, instead of any other call: lets the peers know, or finds out which of them
   // failed, and throws the words to end with. Not collective.
@@ -53,6 +53,9 @@ class Group {
   std::unique_ptr<c10d::Reducer> MakeReducer(const std::vector<at::Tensor>& parameters);
 
  private:
+  std::vector<at::Tensor> GatherTensors(const at::Tensor& own);  // of one shape on all ranks
+  std::vector<std::string> GatherText(const std::string& text);
+
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

@@ -85,11 +85,7 @@ RawImages::RawImages(const fs::path& folder, shardpack::loader::Transform transf
     transform_.width = info.width;
     transform_.height = info.height;
   }
-  table_.resize(3 * 256);
-  for (std::size_t c = 0; c < 3; ++c) {
-    for (int v = 0; v < 256; ++v)
-      table_[c * 256 + v] = (static_cast<float>(v) / 255.0f - transform_.mean[c]) / transform_.deviation[c];
-  }
+  table_ = shardpack::loader::MakeNormaliseTable(transform_.mean, transform_.deviation);
 }
 
 std::string RawImages::Digest() const {
@@ -108,7 +104,8 @@ void RawImages::LoadPixels(std::uint64_t i, std::uint64_t seed, std::uint64_t ep
   }
   shardpack::loader::Philox random(seed, epoch, i, 0);
   const auto g = transform_.Draw(image_.width, image_.height, random);
-  if (g.resized_width < g.window_x + transform_.width || g.resized_height < g.window_y + transform_.height) {
+  if (transform_.kind == shardpack::loader::Transform::Kind::kNone &&
+      (image_.width != transform_.width || image_.height != transform_.height)) {
     throw Error(ErrorCode::kInvalidArgument, {path, {}, {}},
                 std::to_string(image_.width) + "x" + std::to_string(image_.height) +
                     " pixels, but the first image has " + std::to_string(transform_.width) + "x" +
@@ -131,7 +128,7 @@ void RawImages::Load(std::uint64_t i, std::uint64_t seed, std::uint64_t epoch, f
   pixels_.resize(3 * plane);
   LoadPixels(i, seed, epoch, pixels_.data());
   for (std::size_t p = 0; p < plane; ++p) {
-    for (std::size_t c = 0; c < 3; ++c) out[c * plane + p] = table_[c * 256 + pixels_[3 * p + c]];
+    for (std::size_t c = 0; c < 3; ++c) out[c * plane + p] = table_.value[c][pixels_[3 * p + c]];
   }
 }
 

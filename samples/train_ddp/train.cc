@@ -16,10 +16,14 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <memory>
 #include <numbers>
 #include <optional>
 #include <stdexcept>
+#include <string>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
+#include <utility>
+#include <vector>
 
 #include "samples/train_ddp/batches.h"
 #include "samples/train_ddp/device.h"
@@ -47,16 +51,32 @@ void PrintLine(const std::string& line) {
   std::fflush(stdout);
 }
 
-// Everything that must be the same on all ranks though each read it from its own command line.
-std::string OptionsText(const Options& o) {
-  std::string text = o.model + '/' + o.train_transform.Describe() + '/' + o.test_transform.Describe();
-  for (const double value : {double(o.num_epochs), double(o.rank_batch), double(o.shift_pixels), o.base_learning_rate,
-                             o.dropout_share, double(o.use_adam), double(o.seed), double(o.loader_only),
-                             double(o.from_raw()), double(!o.test.empty() || !o.raw_test.empty())}) {
-    text += '/' + std::to_string(value);
-  }
+std::string Exact(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.17g", value);
   return text;
 }
+
+// Everything that must be the same on all ranks though each read it from its own command line.
+std::vector<std::pair<std::string, std::string>> OptionsByName(const Options& o) {
+  const bool tested = !o.test.empty() || !o.raw_test.empty();
+  return {{"--model", o.model},
+          {"training on", o.from_raw() ? "raw files" : "a data set"},
+          {"test data", tested ? "yes" : "no"},
+          {"--loader-only", o.loader_only ? "yes" : "no"},
+          {"--epochs", std::to_string(o.num_epochs)},
+          {"--batch-size", std::to_string(o.rank_batch)},
+          {"--seed", std::to_string(o.seed)},
+          {"transform", o.train_transform.Describe()},
+          {"transform of test data", o.test_transform.Describe()},
+          {"--shift", std::to_string(o.shift_pixels)},
+          {"--dropout", Exact(o.dropout_share)},
+          {"--optimizer", o.use_adam ? "adam" : "sgd"},
+          {"--lr", Exact(o.base_learning_rate)},
+          {"--log-steps", std::to_string(o.log_steps)}};
+}
+
+std::string SizeText(const loader::Transform& t) { return std::to_string(t.width) + "x" + std::to_string(t.height); }
 
 class Trainer {
  public:
@@ -72,6 +92,7 @@ class Trainer {
 
   void LoadEpoch(std::uint64_t epoch);
   void TrainEpoch(std::uint64_t epoch, EpochFigures& figures);
+  void RequireFinite(double loss) const;
   void Evaluate(EpochFigures& figures);
   at::Tensor TrainStep(const TrainBatch& batch, double learning_rate);
   double LearningRate(std::uint64_t step, std::uint64_t steps_per_epoch) const;
@@ -126,17 +147,20 @@ void Trainer::OpenData(const loader::World& world) {
     throw std::runtime_error(test + ": its " + std::to_string(test_->classes().size()) + " classes are not the " +
                              std::to_string(train_->classes().size()) + " of the training data");
   }
+  if (options_.model == "cnn" && SizeText(test_->transform()) != SizeText(train_->transform())) {
+    throw std::runtime_error(test + ": its images have " + SizeText(test_->transform()) +
+                             " pixels, those of the training data " + SizeText(train_->transform()) +
+                             "; the cnn takes one size: choose a --transform");
+  }
 }
 
-// The first sixteen digits say enough and are what a person compares with shardinfo's.
-std::uint64_t Leading(const std::string& digest) { return std::stoull(digest.substr(0, 16), nullptr, 16); }
-
 void Trainer::CheckAgreement() {
-  group_->RequireEqual("the ranks have different training data: digest", Leading(train_->digest()));
-  if (test_) group_->RequireEqual("the ranks have different test data: digest", Leading(test_->digest()));
-  group_->RequireEqual("the ranks were started with different options: digest",
-                       shardpack::Xxh3_64(shardpack::AsBytes(OptionsText(options_))));
-  group_->RequireEqual("the ranks plan different batches: digest", train_->PlanDigest(0, 0));
+  for (const auto& [name, value] : OptionsByName(options_)) {
+    group_->RequireEqual("the ranks were started with different options: " + name, value);
+  }
+  group_->RequireEqual("the ranks have different training data: digest", train_->digest());
+  if (test_) group_->RequireEqual("the ranks have different test data: digest", test_->digest());
+  group_->RequireEqual("the ranks plan different batches: digest", Hex(train_->PlanDigest(0, 0)));
 }
 
 void Trainer::BuildModel() {
@@ -204,7 +228,7 @@ void Trainer::RunEpochs() {
     if (test_) Evaluate(figures);
     figures.parameters_digest = ParametersDigest();
     group_->RequireEqual("the ranks' parameters differ after epoch " + std::to_string(epoch_) + ": digest",
-                         Leading(figures.parameters_digest));
+                         figures.parameters_digest);
     if (speaks) PrintLine(options_.json ? ToJson(figures) : ToLine(figures, options_.num_epochs));
   }
   if (speaks && !options_.json) {
@@ -307,7 +331,8 @@ void Trainer::TrainEpoch(std::uint64_t epoch, EpochFigures& figures) {
   for (std::uint64_t step = 0;; ++step) {
     if (step % kStepsBetweenPlanChecks == 0 && step < steps) {
       group_->RequireEqual("the ranks plan different batches at step " + std::to_string(step) + ": digest",
-                           train_->PlanDigest(epoch, step));
+                           Hex(train_->PlanDigest(epoch, step)));
+      RequireFinite(sums[0].item<double>());
     }
     const auto asked = Clock::now();
     const bool more = train_->Next(batch);
@@ -329,6 +354,7 @@ void Trainer::TrainEpoch(std::uint64_t epoch, EpochFigures& figures) {
   const double* values = own.data_ptr<double>();
   const auto all = group_->Sum(
       {values[0], values[1], values[2], waited, seconds, double(train_->substituted()), double(train_->masked())});
+  RequireFinite(all[0]);
   figures.loss = all[0] / all[2];
   figures.train_accuracy = all[1] / all[2];
   figures.samples = static_cast<std::uint64_t>(all[2]);
@@ -336,6 +362,12 @@ void Trainer::TrainEpoch(std::uint64_t epoch, EpochFigures& figures) {
   figures.consumer_wait_percent = 100 * all[3] / all[4];
   figures.substituted = static_cast<std::uint64_t>(all[5]);
   figures.masked = static_cast<std::uint64_t>(all[6]);
+}
+
+void Trainer::RequireFinite(double loss) const {
+  if (std::isfinite(loss)) return;
+  throw std::runtime_error("the loss is not a finite number any more in epoch " + std::to_string(epoch_ + 1) + "/" +
+                           std::to_string(options_.num_epochs) + ": a lower --lr may help");
 }
 
 void Trainer::Evaluate(EpochFigures& figures) {
@@ -377,6 +409,15 @@ std::string Trainer::ParametersDigest() const {
 
 }  // namespace
 
-void Run(const Options& options, const Rendezvous& rendezvous) { Trainer(options, rendezvous).Run(); }
+void Run(const Options& options, const Rendezvous& rendezvous) {
+  auto trainer = std::make_unique<Trainer>(options, rendezvous);
+  try {
+    trainer->Run();
+  } catch (...) {
+    // No destructors after a failure: a process group whose peer died may wait for it in its own.
+    static_cast<void>(trainer.release());
+    throw;
+  }
+}
 
 }  // namespace train_ddp

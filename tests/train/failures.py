@@ -1,5 +1,7 @@
 """What goes wrong ends every rank: one line each, a status that is not 0, within seconds."""
 import json
+import os
+import shutil
 import signal
 import socket
 import time
@@ -81,9 +83,44 @@ class Failures(Case):
                 with open(f"{folder}/dataset.json") as manifest:
                     self.assertIn(json.load(manifest)["dataset_digest"][:16], error)
 
-    def test_ranks_with_different_options_stop(self):
-        ranks = start(2, self.arguments, {1: [*self.arguments, "--seed", "9"]})
-        self.assert_fails(ranks, "different options")
+    def test_ranks_with_different_options_see_which_and_both_values(self):
+        ranks = start(2, self.arguments, {1: [*self.arguments, "--batch-size", "7"]})
+        self.assert_fails(ranks, "different options: --batch-size: rank 0 has 32, rank 1 has 7")
+
+    def test_a_rank_started_twice_or_for_another_world_is_named(self):
+        port = free_port()
+        ranks = [Rank(self.arguments, {**BY_HAND, "MASTER_PORT": port, "RANK": rank, "WORLD_SIZE": 3}) for rank in (0, 1, 1)]
+        errors = self.assert_fails(ranks)
+        self.assertIn("another process of this job is rank 1 too", errors[1] + errors[2])
+
+        variables = {**BY_HAND, "MASTER_PORT": free_port()}
+        ranks = [Rank(self.arguments, {**variables, "RANK": rank, "WORLD_SIZE": 3 - rank}) for rank in (0, 1)]
+        self.assert_fails(ranks, "one of 3", "2")
+
+    def test_a_loss_that_is_not_finite_ends_the_run_and_says_so(self):
+        diverging = ["--raw", self.raw, "--epochs", "2", "--optimizer", "sgd", "--lr", "1e30", "--batch-size", "2"]
+        for world in 1, 2:
+            with self.subTest(world=world):
+                self.assert_fails(start(world, diverging), "not a finite number", "epoch 1/2", "--lr")
+
+    def test_test_images_of_another_size_are_refused_before_training(self):
+        small = pack(self.raw, self.path("small"))
+        large = pack(make_images(self.path("large_raw"), 6, side=16), self.path("large"))
+        for error in self.assert_fails(start(2, ["--data", small, "--test", large]), "16x16", "12x12"):
+            self.assertNotIn("mat1", error)
+
+    def test_a_raw_image_of_another_size_is_refused(self):
+        folder = make_images(self.path("sizes"), 6)
+        shutil.copy(make_images(self.path("wide"), 3, side=16) + "/red/0002.png", f"{folder}/red/zz.png")
+        self.assert_fails(start(1, ["--raw", folder]), "zz.png", "16x16", "12x12")
+
+    def test_a_shard_that_is_missing_or_cut_is_named_by_every_rank(self):
+        for name, damage in ("missing", os.remove), ("truncated", lambda path: os.truncate(path, 100)):
+            with self.subTest(name):
+                folder = pack(self.raw, self.path(name))
+                shard = next(entry for entry in os.listdir(folder) if entry.endswith(".shard"))
+                damage(f"{folder}/{shard}")
+                self.assert_fails(start(2, ["--data", folder]), shard, name)
 
     def test_a_killed_peer_ends_the_others(self):
         for victim in 0, 1, 2:
@@ -97,19 +134,39 @@ class Failures(Case):
                 self.assert_fails(ranks, "lost another rank")
 
     def test_a_stopped_peer_ends_the_others_after_the_timeout(self):
-        ranks = start(2, ["--raw", self.raw, "--epochs", "100000", "--batch-size", "2", "--timeout", "3"])
-        for _ in range(2):
-            ranks[0].process.stdout.readline()
-        ranks[1].process.send_signal(signal.SIGSTOP)
-        self.assert_fails(ranks[:1], "lost another rank")
-        ranks[1].process.kill()
-        ranks[1].finish()
+        for victim in 0, 1:  # rank 0 serves the store as well
+            with self.subTest(victim=victim):
+                ranks = start(2, ["--raw", self.raw, "--epochs", "100000", "--batch-size", "2", "--timeout", "2"])
+                for _ in range(2):
+                    ranks[0].process.stdout.readline()
+                ranks[victim].process.send_signal(signal.SIGSTOP)
+                self.assert_fails([ranks[1 - victim]], "lost another rank", limit=8)
+                ranks[victim].process.kill()
+                ranks[victim].finish()
+
+    def test_a_store_that_falls_silent_before_training_ends_the_others(self):
+        variables = {**BY_HAND, "WORLD_SIZE": 3, "MASTER_PORT": free_port()}
+        server = Rank([*self.arguments[:-1], "60"], variables)
+        while True:  # until it serves
+            try:
+                socket.create_connection(("127.0.0.1", variables["MASTER_PORT"]), 1).close()
+                break
+            except OSError:
+                self.assertIsNone(server.process.poll())
+                time.sleep(0.05)
+        peer = Rank(self.arguments, {**variables, "RANK": 1})
+        time.sleep(1)
+        server.process.send_signal(signal.SIGSTOP)
+        self.assert_fails([peer], "rank 0", limit=10)
+        server.process.kill()
+        server.finish()
 
     def test_an_image_that_cannot_be_read_is_named_on_all_ranks(self):
-        folder = make_images(self.path("damaged"), 20)
+        folder = make_images(self.path("igloos"), 20)  # a path is no word of the communication library Gloo
         with open(f"{folder}/blue/zz.png", "wb") as file:
             file.write(b"\x89PNG\r\n\x1a\nno more")
-        self.assert_fails(start(2, ["--raw", folder, "--epochs", "1"]), "zz.png")
+        for error in self.assert_fails(start(2, ["--raw", folder, "--epochs", "1"]), "zz.png"):
+            self.assertNotIn("lost", error)
 
 
 if __name__ == "__main__":

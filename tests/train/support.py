@@ -34,14 +34,14 @@ def free_port():
         return s.getsockname()[1]
 
 
-def make_images(folder, count, seed=0):
+def make_images(folder, count, seed=0, side=SIDE):
     """`count` PNG files in three class folders, told apart by their colour, no two alike."""
     draw = random.Random(seed)
     for i in range(count):
         name = sorted(CLASSES)[i % 3]
-        pixels = bytes(min(255, max(0, v + draw.randrange(-20, 21))) for _ in range(SIDE * SIDE) for v in CLASSES[name])
+        pixels = bytes(min(255, max(0, v + draw.randrange(-20, 21))) for _ in range(side * side) for v in CLASSES[name])
         os.makedirs(os.path.join(folder, name), exist_ok=True)
-        Image.frombytes("RGB", (SIDE, SIDE), pixels).save(os.path.join(folder, name, f"{i:04}.png"))
+        Image.frombytes("RGB", (side, side), pixels).save(os.path.join(folder, name, f"{i:04}.png"))
     return folder
 
 
