@@ -26,7 +26,9 @@ void WriteLedger(const std::filesystem::path& folder, const std::vector<BadInput
   const std::filesystem::path target = folder / kLedgerName;
   const std::string partial = target.native() + ".partial";
   const std::string text = LedgerText(bad);
-  FileHandle file(open(partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  // Made anew: what a link of that name leads to is not ours.
+  if (unlink(partial.c_str()) != 0 && errno != ENOENT) ThrowSystemError(errno, "remove", partial);
+  FileHandle file(open(partial.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   if (!file) ThrowSystemError(errno, "create", partial);
   for (std::size_t done = 0; done < text.size();) {
     const ssize_t n = write(file.get(), text.data() + done, text.size() - done);

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <set>
+#include <vector>
 
 #include "shardpack/error.h"
 
@@ -21,6 +22,13 @@ constexpr int kLockTries = 1000;
 bool IsOurs(std::string_view name) {
   return name == kWorkFolder || name.starts_with(kLedgerName) || name.starts_with(kManifestName) ||
          name.starts_with("." + std::string(kManifestName)) || IsShardFileName(name);
+}
+
+// "shard-12.partial"
+bool IsPartialName(std::string_view name) {
+  if (!name.starts_with("shard-") || !name.ends_with(".partial")) return false;
+  name = name.substr(6, name.size() - 6 - 8);
+  return !name.empty() && name.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
 bool IsHex(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); }
@@ -139,17 +147,23 @@ WorkFolder::WorkFolder(const fs::path& output) : output_(output), work_(output /
     if (created_output_) fs::remove(output_, error);  // only where it is empty
     throw;
   }
-  // What a killed run left behind; the lock says that nobody works on it.
-  for (const auto& entry : fs::directory_iterator(work_, error)) {
-    if (entry.path().filename() != "lock") fs::remove_all(entry.path(), error);
-  }
+  RemovePartials();  // what a killed run left behind; the lock says that nobody works on it
 }
 
 void WorkFolder::Lock() {
   const fs::path path = work_ / "lock";
   for (int tries = 0; tries < kLockTries; ++tries) {
     if (mkdir(work_.c_str(), 0777) != 0 && errno != EEXIST) ThrowSystemError(errno, "create folder", work_.native());
-    lock_ = FileHandle(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+    // Never through a link: what lies behind it is not ours to lock, write or remove.
+    work_fd_ = FileHandle(open(work_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!work_fd_ && errno == ENOENT) continue;  // as below
+    if (!work_fd_) {
+      if (errno == ELOOP || errno == ENOTDIR)
+        throw Error(ErrorCode::kInvalidArgument,
+                    Escaped(work_.native()) + " is a link or a file, not a work folder: remove it");
+      ThrowSystemError(errno, "open folder", work_.native());
+    }
+    lock_ = FileHandle(openat(work_fd_.get(), "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666));
     if (!lock_) {
       if (errno == ENOENT) continue;  // the other process just left and took the folder along
       ThrowSystemError(errno, "open", path.native());
@@ -176,9 +190,26 @@ WorkFolder::~WorkFolder() {
   if (created_output_) fs::remove(output_, ignored);  // only where it is empty
 }
 
+// Only files of our own names, in this folder itself: a deletion never goes down a tree, nor through a link.
+void WorkFolder::RemovePartials() noexcept {
+  try {
+    std::error_code error;
+    std::vector<std::string> partials;
+    for (fs::directory_iterator entry(work_, error); !error && entry != fs::directory_iterator();
+         entry.increment(error)) {
+      const std::string name = entry->path().filename().native();
+      if (IsPartialName(name)) partials.push_back(name);
+    }
+    for (const std::string& name : partials) unlinkat(work_fd_.get(), name.c_str(), 0);
+  } catch (...) {
+    // The next run tries again.
+  }
+}
+
 void WorkFolder::RemoveWork() noexcept {
-  std::error_code ignored;
-  fs::remove_all(work_, ignored);
+  RemovePartials();
+  unlinkat(work_fd_.get(), "lock", 0);
+  rmdir(work_.c_str());  // only where nothing else lies there
 }
 
 fs::path WorkFolder::PartialPath(std::uint64_t shard) const {

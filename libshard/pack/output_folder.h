@@ -30,9 +30,9 @@ void RemoveUnnamedShards(const std::filesystem::path& folder, const Manifest& ma
 // process works there.
 void CleanUpBeside(const std::filesystem::path& folder, const Manifest& manifest) noexcept;
 
-// Holds OUT and OUT/.shardpack for this process alone, by a lock that dies with the process. The destructor removes the
-// work folder with all in it, and OUT where this object created it and it is empty; a shard that was moved into OUT and
-// never named by a manifest goes too.
+// Holds OUT and OUT/.shardpack for this process alone, by a lock that dies with the process. The destructor removes our
+// files in the work folder and then the folder, where nothing else lies in it, and OUT where this object created it and
+// it is empty; a shard that was moved into OUT and never named by a manifest goes too.
 class WorkFolder {
  public:
   // Throws Error with kIo where another process packs into `output`, or the system refuses.
@@ -49,11 +49,12 @@ class WorkFolder {
 
  private:
   void Lock();
+  void RemovePartials() noexcept;
   void RemoveWork() noexcept;
 
   std::filesystem::path output_, work_;
   bool created_output_ = false;
-  FileHandle lock_;
+  FileHandle work_fd_, lock_;
 };
 
 }  // namespace shardpack

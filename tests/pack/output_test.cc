@@ -143,3 +143,44 @@ TEST_CASE("a second process on the same output is refused", "[output]") {
   }
   CHECK(Convert(Options(tree, folder / "out")).sealed);
 }
+
+TEST_CASE("nothing behind a link is ever written or removed", "[output]") {
+  TemporaryFolder folder;
+  const fs::path tree = MakeTree(folder), out = folder / "out";
+  WriteFile(folder / "precious" / "file", "precious");
+  WriteFile(folder / "precious" / "shard-0.partial", "precious");
+  fs::create_directories(out);
+
+  SECTION("the work folder is a link") {
+    fs::create_directory_symlink(folder / "precious", out / ".shardpack");
+    CHECK_THROWS_WITH(Convert(Options(tree, out)), Contains("is a link"));
+    CHECK(fs::is_symlink(out / ".shardpack"));
+  }
+  SECTION("the lock is a link") {
+    fs::create_directory(out / ".shardpack");
+    fs::create_symlink(folder / "precious" / "new", out / ".shardpack" / "lock");
+    CHECK_THROWS_AS(Convert(Options(tree, out)), Error);
+  }
+  SECTION("an unfinished shard and an unfinished ledger are links") {
+    fs::create_directory(out / ".shardpack");
+    fs::create_symlink(folder / "precious" / "file", out / ".shardpack" / "shard-0.partial");
+    fs::create_symlink(folder / "precious" / "file", out / "bad_inputs.jsonl.partial");
+    WriteFile(tree / "class0" / "bad.png", "no picture");
+    CHECK(Convert(Options(tree, out)).manifest.bad_inputs == 1);
+    CHECK(Verify(out, {}).faults.empty());
+  }
+  CHECK(FilesOf(folder / "precious") ==
+        std::map<std::string, std::string>{{"file", "precious"}, {"shard-0.partial", "precious"}});
+}
+
+TEST_CASE("only our own files are removed from a work folder", "[output]") {
+  TemporaryFolder folder;
+  const fs::path tree = MakeTree(folder), out = folder / "out";
+  WriteFile(out / ".shardpack" / "shard-3.partial", "unfinished");
+  WriteFile(out / ".shardpack" / "notes.txt", "precious");
+  WriteFile(out / ".shardpack" / "deep" / "shard-0.partial", "precious");
+  Convert(Options(tree, out));
+  CHECK(FilesOf(out / ".shardpack") ==
+        std::map<std::string, std::string>{{"deep", "(not a file)"}, {"notes.txt", "precious"}});
+  CHECK(ReadFile(out / ".shardpack" / "deep" / "shard-0.partial") == "precious");
+}
