@@ -40,6 +40,9 @@ void CheckTransform(const Transform& t, DType dtype) {
            std::to_string(t.width) + "x" + std::to_string(t.height));
   }
   if (dtype != DType::kFloat32) return;
+  for (float mean : t.mean) {
+    if (!std::isfinite(mean)) Refuse("transform.mean must be finite");
+  }
   for (float deviation : t.deviation) {
     if (!(std::isfinite(deviation) && deviation != 0)) Refuse("transform.deviation must be finite and not 0");
   }

@@ -43,6 +43,7 @@ class PackedSource : public BatchSource {
     const std::optional<loader::Batch> batch = iterator_->Next();
     if (!batch) return false;
     loader::TensorBatch tensors = loader::TensorsOf(*batch);
+    RequireClasses(tensors);
     out = {std::move(tensors.images), std::move(tensors.labels), std::move(tensors.valid), std::move(tensors.indices),
            batch->global_valid()};
     return true;
@@ -55,6 +56,19 @@ class PackedSource : public BatchSource {
   std::uint64_t masked() const override { return iterator_ ? iterator_->report().masked : 0; }
 
  private:
+  // Of padding too: on a device a wrong one ends the process in words of the driver.
+  void RequireClasses(const loader::TensorBatch& batch) const {
+    const auto count = static_cast<std::int64_t>(classes().size());
+    const auto* labels = batch.labels.const_data_ptr<std::int64_t>();
+    for (std::int64_t k = 0; k < batch.labels.numel(); ++k) {
+      if (labels[k] >= 0 && labels[k] < count) continue;
+      throw shardpack::Error(shardpack::ErrorCode::kCorruption, {loader_.dataset().folder().string(), {}, {}},
+                             "sample " + std::to_string(batch.indices.const_data_ptr<std::int64_t>()[k]) +
+                                 " has label " + std::to_string(labels[k]) + ", but there are " +
+                                 std::to_string(count) + " classes");
+    }
+  }
+
   static loader::LoaderOptions LoaderOptionsOf(const SourceOptions& o) {
     loader::LoaderOptions options;
     options.batch_size = o.batch_size;

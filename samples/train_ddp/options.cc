@@ -92,7 +92,9 @@ void Describe(CLI::App& app, Options& o) {
   app.add_option("--resize", o.resize, "Shorter side before the crop of eval and classic")
       ->check(CLI::Range(1u, 16384u))
       ->capture_default_str();
-  app.add_option("--seed", o.seed, "Of parameters, order and augmentation")->capture_default_str();
+  app.add_option("--seed", o.seed, "Of parameters, order and augmentation")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   app.add_option("--threads", o.threads, "Decoding threads of each rank; 0: this rank's share of the machine")
       ->check(CLI::Range(0, 4096));
   app.add_option("--backend", o.backend, "auto: nccl where there are devices, else gloo")
@@ -101,7 +103,8 @@ void Describe(CLI::App& app, Options& o) {
   app.add_option("--timeout", o.timeout_seconds, "Seconds after which a silent peer ends the run")
       ->check(CLI::Range(1.0, 86400.0))
       ->capture_default_str();
-  app.add_option("--log-steps", o.log_steps, "A line on stderr every so many steps; 0: none");
+  app.add_option("--log-steps", o.log_steps, "A line on stderr every so many steps; 0: none")
+      ->check(CLI::NonNegativeNumber);
   app.add_flag("--json", o.json, "One JSON object an epoch on stdout");
   app.add_flag("--loader-only", o.loader_only, "Load each epoch's batches and train nothing");
   app.footer(kFooter);

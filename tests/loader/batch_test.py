@@ -112,7 +112,8 @@ class BatchTest(unittest.TestCase):
         for args, words in [(["--tail", "drop", "--batch-size", 11], "10 samples are fewer than one global batch of 11"),
                             (["--step", "7"], None), (["--step", "12"], "no step 12"), (["--step", "x"], "--step"), (["--step", "3..1"], "backwards"),
                             (["--rank", 2, "--world", 2], "--rank 2"), (["--consumed", 11], "--consumed 11"), (["--consumed", 10], "none is left"),
-                            (["--save", "x.gif"], ".npy"), (["--step", "all", "--save", "x.npy"], "one --step"), (["--tail", "cut"], "cut")]:
+                            (["--save", "x.gif"], ".npy"), (["--step", "all", "--save", "x.npy"], "one --step"), (["--tail", "cut"], "cut"),
+                            (["--seed=-1"], "--seed"), (["--epoch=-1"], "--epoch"), (["--consumed=-1"], "--consumed"), (["--rank=-1"], "--rank")]:
             run = shardpack("batch", self.root / "data", *args)
             self.assertEqual(run.returncode, 0 if words is None else 2, args)
             if words:

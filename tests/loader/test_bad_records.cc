@@ -157,6 +157,16 @@ TEST_CASE("when nothing good is left the error ends the run", "[loader][bad]") {
   CHECK_THROWS_WITH(AllBatches(data.Open(), Options()), Contains("no other record"));
 }
 
+TEST_CASE("under exact all records may be bad: every step comes, every place is masked", "[loader][bad]") {
+  const PictureDataset data({});
+  for (std::uint64_t i = 0; i < 40; ++i) data.DamageRecord(i);
+  LoaderOptions options = Options();
+  options.tail = Tail::kExact;
+  const auto batches = AllBatches(data.Open(), options);
+  REQUIRE(batches.size() == 7);
+  for (const BatchCopy& batch : batches) CHECK(batch.num_valid == 0);
+}
+
 TEST_CASE("records whose index rows cannot be trusted are bad records, not the end of the run", "[loader][bad]") {
   const PictureDataset data({});
   const auto whole = AllBatches(data.Open(), Options());

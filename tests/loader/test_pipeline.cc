@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <deque>
 #include <map>
+#include <set>
 #include <thread>
 
 #include "shardpack/error.h"
@@ -228,8 +230,47 @@ TEST_CASE("options that cannot be honoured are refused by name", "[loader]") {
   refused([](LoaderOptions& o) { o.transform = NoTransform(); }, "one size");
   refused([](LoaderOptions& o) { o.memory_bytes = 5000; }, "memory_bytes = 5000");
   refused([](LoaderOptions& o) { o.output.dtype = DType::kFloat32, o.transform.deviation[1] = 0; }, "deviation");
+  refused([](LoaderOptions& o) { o.output.dtype = DType::kFloat32, o.transform.mean[2] = NAN; }, "mean");
+  refused([](LoaderOptions& o) { o.batch_size = 4000000000u; }, "does not hold one batch of 3172000000000 bytes");
+  refused([](LoaderOptions& o) { o.world.size = o.batch_size = 0xffffffffu; }, "world.size x batch_size");
   refused([](LoaderOptions& o) { o.batch_size = 16, o.world.size = 3, o.tail = Tail::kDrop; },
           "40 samples are fewer than one global batch of 48: no step under drop");
+}
+
+TEST_CASE("the largest numbers give whole epochs, and states that are read back", "[loader][state]") {
+  constexpr std::uint64_t kLargest = ~std::uint64_t{0};
+  LoaderOptions options = Options();
+  options.seed = kLargest;
+  options.threads = 64;
+  options.prefetch_depth = options.held_batches = 0xffffffffu;
+  DataLoader loader(Pictures().Open(), options);
+  std::set<std::int64_t> seen;
+  for (const Batch& batch : loader.Epoch(kLargest)) {
+    const BatchCopy copy = CopyOf(batch);
+    seen.insert(copy.indices.begin(), copy.indices.begin() + copy.num_valid);
+  }
+  CHECK(seen.size() == 40);
+  const State end = loader.state();
+  CHECK(State::FromJson(end.ToJson()) == end);
+  CHECK(end.ToJson().size() < 200);
+  loader.Restore(end);
+  EpochIterator rest = loader.Epoch(kLargest);
+  CHECK(rest.num_steps() == 0);
+  CHECK_FALSE(rest.Next());
+}
+
+TEST_CASE("fewer samples than a global batch are one step under pad, and ranks beyond them hold padding alone",
+          "[loader]") {
+  for (const auto& [rank, valid] : {std::pair{0u, 15u}, {2u, 10u}, {3u, 0u}}) {
+    LoaderOptions options = Options(15);
+    options.world.size = 4;
+    options.world.rank = rank;
+    const auto batches = AllBatches(Pictures().Open(), options);
+    REQUIRE(batches.size() == 1);
+    CHECK(batches[0].num_valid == valid);
+    CHECK(batches[0].global_valid == 40);
+    CHECK(batches[0].state_after.consumed == 40);
+  }
 }
 
 TEST_CASE("little memory reduces the depth and says so", "[loader]") {

@@ -42,7 +42,7 @@ class Failures(Case):
                 self.assert_fails([Rank(self.arguments, variables)], word)
 
     def test_wrong_usage_is_status_2(self):
-        for arguments in [], ["--raw", self.raw, "--model", "vgg"], ["--raw", self.raw, "--data", self.raw], ["--raw", self.raw, "--epochs", "0"]:
+        for arguments in [], ["--raw", self.raw, "--model", "vgg"], ["--raw", self.raw, "--data", self.raw], ["--raw", self.raw, "--epochs", "0"], ["--raw", self.raw, "--seed=-1"]:
             with self.subTest(arguments):
                 status, _, err = Rank(arguments, {}).finish()
                 self.assertEqual(status, 2)
@@ -102,6 +102,15 @@ class Failures(Case):
         for world in 1, 2:
             with self.subTest(world=world):
                 self.assert_fails(start(world, diverging), "not a finite number", "epoch 1/2", "--lr")
+
+    def test_a_label_beyond_the_classes_is_named(self):
+        folder = pack(self.raw, self.path("labels"))
+        with open(f"{folder}/dataset.json") as file:
+            manifest = json.load(file)
+        manifest["classes"].remove("red")
+        with open(f"{folder}/dataset.json", "w") as file:
+            json.dump(manifest, file)
+        self.assert_fails(start(2, ["--data", folder, "--epochs", "1"]), "has label 2, but there are 2 classes")
 
     def test_test_images_of_another_size_are_refused_before_training(self):
         small = pack(self.raw, self.path("small"))
