@@ -5,14 +5,15 @@ import pty
 import subprocess
 
 import support
-from support import make_tree, run
+from support import encoded, make_tree, pixels, run
 
 
 class Programs(support.TestCase):
     def test_help_and_version_end_well_and_teach_by_example(self):
         for argv in (["shardpack"], ["shardpack", "convert"], ["shardpack", "list"], ["shardpack", "cat"], ["shardpack", "verify"],
-                     ["shardpack", "extract"], ["shardinfo"]):
-            self.assertIn("Example", run(*argv, "--help")[0].decode())
+                     ["shardpack", "extract"], ["shardpack", "batch"], ["shardinfo"]):
+            text = run(*argv, "--help")[0].decode()
+            self.assertIn(f"Examples:\n  {' '.join(argv)} ", text)
         self.assertRegex(run("shardpack", "--version")[0].decode(), r"^shardpack \d+\.\d+\.\d+\n$")
 
     def test_wrong_usage_is_status_2(self):
@@ -75,6 +76,22 @@ class Programs(support.TestCase):
         done = subprocess.run(["bash", "-c", 'exec "$@" <&- >&- 2>&-', "bash", *program], timeout=60)
         self.assertEqual(done.returncode, 1)
         run("shardpack", "verify", self.out, "--decode")
+
+    def test_a_shard_that_is_cut_short_while_it_is_read_is_named_with_status_3(self):
+        make_tree(self.tree)
+        for i in range(1500):
+            (self.tree / "ant" / f"noise{i}.png").write_bytes(encoded(pixels(4, 4, i)))
+        run("shardpack", "convert", self.tree, "-o", self.out, "--progress", "none")
+        shard = next(self.out.glob("*.shard"))
+        whole = shard.read_bytes()
+        for argv in (["list", self.out, "--format", "jsonl"], ["batch", self.out, "--step", "all", "--json"]):
+            shard.write_bytes(whole)
+            # More is written than a pipe holds, so that the program is in the middle of its work when the file is cut.
+            reading = subprocess.Popen([str(support.BIN / "shardpack"), *map(str, argv)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            reading.stdout.read(1)
+            os.truncate(shard, 64)
+            text = reading.communicate(timeout=60)[1].decode()
+            self.assertEqual((reading.returncode, text.count("\n"), shard.name in text), (3, 1, True), text)
 
     def test_too_few_descriptors_end_the_run_and_are_never_a_bad_input(self):
         make_tree(self.tree)

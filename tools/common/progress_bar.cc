@@ -14,6 +14,7 @@ namespace {
 constexpr auto kRedraw = std::chrono::milliseconds(100);
 constexpr auto kPlainInterval = std::chrono::seconds(5);
 constexpr int kBarWidth = 24;
+constexpr std::size_t kRoomForBar = 72;  // characters a line; in fewer, the numbers matter more
 
 std::size_t TerminalWidth() {
   winsize size{};
@@ -74,7 +75,8 @@ void ProgressBar::Show(const PackProgress& progress) {
                              : std::chrono::duration_cast<Clock::duration>(kPlainInterval);
   if (now - last_ < interval) return;
   last_ = now;
-  std::string line = Line(progress, std::chrono::duration<double>(now - start_).count(), bar_);
+  std::string line =
+      Line(progress, std::chrono::duration<double>(now - start_).count(), bar_ && TerminalWidth() >= kRoomForBar);
   if (plain_) {
     std::fprintf(stderr, "%s\n", line.c_str());
     return;

@@ -11,6 +11,7 @@
 
 #include "shardpack/error.h"
 #include "shardpack/pack.h"
+#include "tools/common/bus_error.h"
 #include "tools/common/exit_status.h"
 
 namespace shardpack::tools {
@@ -100,6 +101,8 @@ int Parse(CLI::App& app, int argc, char** argv, int& status) {
 
 int RunMain(CLI::App& app, int argc, char** argv, int& status) {
   OccupyStandardStreams();
+  static const std::string name = app.get_name();
+  CatchBusErrors(name.c_str());
   std::signal(SIGPIPE, SIG_IGN);  // a reader that leaves ends the writing, not a conversion
   try {
     return Parse(app, argc, argv, status);

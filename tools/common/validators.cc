@@ -25,6 +25,18 @@ CLI::Validator WholeNumber(std::uint64_t least, std::uint64_t most) {
   return CLI::Validator([check](std::string& text) { return check(text); }, "");
 }
 
+CLI::Validator OneOf(std::vector<std::string> words) {
+  const auto check = [words = std::move(words)](const std::string& text) -> std::string {
+    std::string list;
+    for (const std::string& word : words) {
+      if (word == text) return "";
+      list += (list.empty() ? "" : ", ") + word;
+    }
+    return "'" + Escaped(text) + "' is none of " + list;
+  };
+  return CLI::Validator([check](std::string& text) { return check(text); }, "");
+}
+
 CLI::Validator NotEmpty() {
   return CLI::Validator([](std::string& text) { return text.empty() ? "the value is empty" : ""; }, "");
 }

@@ -87,7 +87,7 @@ int main(int argc, char** argv) {
   app.add_option("DATASET", arguments.path, "A dataset's folder, or one shard")
       ->required()
       ->check(NotEmpty())
-      ->type_name("DATASET|SHARD");
+      ->type_name("");
   app.add_flag("--json", arguments.json, "Everything as one line of JSON");
   app.add_flag("--classes", arguments.report.classes, "Every class with its number of records");
   app.add_flag("--histograms", arguments.report.histograms, "How widths and heights spread");

@@ -22,6 +22,14 @@ using loader::Slice;
 using loader::StepPlan;
 using loader::Tail;
 
+constexpr char kFooter[] =
+    R"(Steps, ranks and places count from 0. Reads the index alone, and the images only under --save.
+
+Examples:
+  shardpack batch packed --epoch 3 --step 17 --batch-size 256 --world 8 --rank 2
+  shardpack batch packed --step all --tail drop --batch-size 256 --json | jq -r '.samples[].key'
+  shardpack batch packed --batch-size 64 --transform train --save sheet.png)";
+
 constexpr std::uint64_t kMostRanks = 1u << 24, kMostSamples = 1u << 20;  // samples of a batch
 
 struct StepRange {
@@ -128,34 +136,57 @@ void AddBatch(CLI::App& app, int& status) {
   auto options = std::make_shared<BatchOptions>();
   BatchOptions& o = *options;
   CLI::App* command = app.add_subcommand("batch", "Show which samples a training step gets, without training");
-  command->add_option("DATASET", o.dataset, "dataset or shard")->required()->check(NotEmpty());
-  command->add_option("--epoch", o.epoch, "epoch, from 0")->check(WholeNumber(0))->capture_default_str();
-  command->add_option("--step", o.step, "a step, from 0; A..B, both included; or all")->capture_default_str();
-  command->add_option("--seed", o.seed, "seed of the run")->check(WholeNumber(0))->capture_default_str();
-  command->add_option("--shuffle", o.shuffle, "order of the epoch")
-      ->check(CLI::IsMember({"global", "none"}))
-      ->capture_default_str();
-  command->add_option("--world", o.world, "number of ranks")->check(WholeNumber(1, kMostRanks))->capture_default_str();
-  command->add_option("--rank", o.rank, "the rank whose samples to show")
-      ->check(WholeNumber(0, kMostRanks))
-      ->capture_default_str();
-  command->add_option("--batch-size", o.batch_size, "samples a step and rank")
-      ->check(WholeNumber(1, kMostSamples))
-      ->capture_default_str();
-  command->add_option("--tail", o.tail, "what becomes of a last step that is not full")
-      ->check(CLI::IsMember({"pad", "drop", "exact"}))
-      ->capture_default_str();
-  command->add_option("--consumed", o.consumed, "position of a saved state; steps count from there")
+  command->footer(kFooter);
+  command->add_option("DATASET", o.dataset, "A dataset's folder, or one shard")
+      ->required()
+      ->check(NotEmpty())
+      ->type_name("");
+  command->add_option("--epoch", o.epoch, "Epoch, from 0")
       ->check(WholeNumber(0))
+      ->type_name("N")
       ->capture_default_str();
-  command->add_option("--transform", o.transform, "for --save")
-      ->check(CLI::IsMember({"train", "eval", "classic", "none"}))
+  command->add_option("--step", o.step, "A step, from 0; A..B, both included; or all")
+      ->type_name("K|A..B|all")
       ->capture_default_str();
-  command->add_option("--output", o.output, "for --save batch.npy")
-      ->check(CLI::IsMember({"uint8", "float32"}))
+  command->add_option("--seed", o.seed, "Seed of the run")
+      ->check(WholeNumber(0))
+      ->type_name("N")
       ->capture_default_str();
-  command->add_option("--save", o.save, "batch.npy: the step's tensor; sheet.png: its pictures as the model sees them");
-  command->add_flag("--json", o.json, "one JSON object a step");
+  command->add_option("--shuffle", o.shuffle, "Order of the epoch")
+      ->check(OneOf({"global", "none"}))
+      ->type_name("global|none")
+      ->capture_default_str();
+  command->add_option("--world", o.world, "Number of ranks")
+      ->check(WholeNumber(1, kMostRanks))
+      ->type_name("N")
+      ->capture_default_str();
+  command->add_option("--rank", o.rank, "The rank whose samples to show")
+      ->check(WholeNumber(0, kMostRanks))
+      ->type_name("N")
+      ->capture_default_str();
+  command->add_option("--batch-size", o.batch_size, "Samples a step and rank")
+      ->check(WholeNumber(1, kMostSamples))
+      ->type_name("N")
+      ->capture_default_str();
+  command->add_option("--tail", o.tail, "What becomes of a last step that is not full")
+      ->check(OneOf({"pad", "drop", "exact"}))
+      ->type_name("pad|drop|exact")
+      ->capture_default_str();
+  command->add_option("--consumed", o.consumed, "Position of a saved state; steps count from there")
+      ->check(WholeNumber(0))
+      ->type_name("N")
+      ->capture_default_str();
+  command->add_option("--transform", o.transform, "How --save prepares the pictures")
+      ->check(OneOf({"train", "eval", "classic", "none"}))
+      ->type_name("train|eval|classic|none")
+      ->capture_default_str();
+  command->add_option("--output", o.output, "Of the tensor of --save batch.npy")
+      ->check(OneOf({"uint8", "float32"}))
+      ->type_name("uint8|float32")
+      ->capture_default_str();
+  command->add_option("--save", o.save, "batch.npy: the step's tensor; sheet.png: its pictures as the model sees them")
+      ->type_name("FILE");
+  command->add_flag("--json", o.json, "One JSON object a step");
   command->callback([options, &status] {
     RunBatch(*options);
     status = kDone;

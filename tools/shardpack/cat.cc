@@ -72,7 +72,10 @@ void AddCat(CLI::App& app, int& status) {
   CLI::App* command = app.add_subcommand("cat", "Write one record's image to standard output");
   const auto arguments = std::make_shared<Arguments>();
   command->footer(kFooter);
-  command->add_option("DATASET", arguments->dataset, "A dataset's folder, or one shard")->required()->check(NotEmpty());
+  command->add_option("DATASET", arguments->dataset, "A dataset's folder, or one shard")
+      ->required()
+      ->check(NotEmpty())
+      ->type_name("");
   command->add_option("RECORD", arguments->which, "Its key or its index")
       ->required()
       ->check(NotEmpty())
@@ -80,7 +83,7 @@ void AddCat(CLI::App& app, int& status) {
   auto* key = command->add_flag("--key", arguments->key, "RECORD is a key");
   command->add_flag("--index", arguments->index, "RECORD is an index")->excludes(key);
   command->add_option("--decode", arguments->decode, "The picture in this format, instead of the record's bytes")
-      ->check(CLI::IsMember({"ppm", "png"}))
+      ->check(OneOf({"ppm", "png"}))
       ->type_name("ppm|png");
   command->callback([arguments, &status] {
     RunCat(*arguments);

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "shardpack/error.h"
 #include "shardpack/manifest.h"
@@ -14,6 +15,8 @@ namespace shardpack::tools {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::size_t kMostClassBytes = 64 << 20;  // of a list; a million names of 64 bytes
 
 constexpr char kFooter[] =
     R"(Each folder directly under SRC is a class; pictures in deeper folders belong to their top folder. The key of
@@ -57,8 +60,14 @@ std::vector<std::string> ReadClasses(const fs::path& path) {
   }
   std::ifstream file(path, std::ios::binary);
   if (!file) throw UsageError{"--classes: cannot read " + Escaped(path.native())};
+  std::string text(kMostClassBytes + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  if (text.size() > kMostClassBytes)
+    throw UsageError{"--classes: " + Escaped(path.native()) + " is no list of classes"};
   std::vector<std::string> classes;
-  for (std::string line; std::getline(file, line);) {
+  std::istringstream lines(std::move(text));
+  for (std::string line; std::getline(lines, line);) {
     if (line.ends_with('\r')) line.pop_back();
     if (!line.empty()) classes.push_back(line);
   }
@@ -96,7 +105,8 @@ void DeclareConvertOptions(CLI::App& command, ConvertArguments& a) {
   command.footer(kFooter);
   command.add_option("SRC", a.sources, "Folders to pack: one sub-folder a class, nested or flat")
       ->required()
-      ->check(NotEmpty());
+      ->check(NotEmpty())
+      ->type_name("");
   command.add_option("-o,--output", a.output, "Folder of the new dataset")
       ->required()
       ->check(NotEmpty())
@@ -118,7 +128,7 @@ void DeclareConvertOptions(CLI::App& command, ConvertArguments& a) {
       ->type_name("FILE|DATASET");
   command.add_option("--on-error", a.on_error, "A bad input is left out and listed (skip), or ends the run (fail)")
       ->capture_default_str()
-      ->check(CLI::IsMember({"skip", "fail"}))
+      ->check(OneOf({"skip", "fail"}))
       ->type_name("skip|fail");
   command.add_option("--max-bad", a.max_bad, "Most bad inputs that are left out: a number, or a share of all")
       ->check(NotEmpty())
@@ -128,7 +138,7 @@ void DeclareConvertOptions(CLI::App& command, ConvertArguments& a) {
                   "How each image is checked: decode it, read its header and look for its end, or only read what the "
                   "index needs")
       ->capture_default_str()
-      ->check(CLI::IsMember({"decode", "header", "none"}))
+      ->check(OneOf({"decode", "header", "none"}))
       ->type_name("decode|header|none");
   command.add_option("--max-pixels", a.max_pixels, "Pictures of more pixels are bad inputs")
       ->capture_default_str()
@@ -146,7 +156,7 @@ void DeclareConvertOptions(CLI::App& command, ConvertArguments& a) {
       .add_option("--progress", a.progress,
                   "A bar on a terminal and lines elsewhere (auto), lines (plain), nothing (none)")
       ->capture_default_str()
-      ->check(CLI::IsMember({"auto", "plain", "none"}))
+      ->check(OneOf({"auto", "plain", "none"}))
       ->type_name("auto|plain|none");
   command.add_flag("--json", a.json, "The result as one line of JSON at the end of standard output");
   // Not in --help: those that another version does.

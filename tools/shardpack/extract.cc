@@ -46,20 +46,23 @@ void AddExtract(CLI::App& app, int& status) {
   CLI::App* command = app.add_subcommand("extract", "Turn a dataset back into files");
   const auto arguments = std::make_shared<Arguments>();
   command->footer(kFooter);
-  command->add_option("DATASET", arguments->dataset, "A dataset's folder, or one shard")->required()->check(NotEmpty());
+  command->add_option("DATASET", arguments->dataset, "A dataset's folder, or one shard")
+      ->required()
+      ->check(NotEmpty())
+      ->type_name("");
   command->add_option("-o,--output", arguments->output, "A new or empty folder, or a new tar file")
       ->required()
       ->check(NotEmpty())
       ->type_name("DIR|FILE");
   command->add_option("--to", arguments->to, "What to make")
       ->capture_default_str()
-      ->check(CLI::IsMember({"folder", "tar"}))
+      ->check(OneOf({"folder", "tar"}))
       ->type_name("folder|tar");
   command
       ->add_option("--progress", arguments->progress,
                    "A bar on a terminal and lines elsewhere (auto), lines (plain), nothing (none)")
       ->capture_default_str()
-      ->check(CLI::IsMember({"auto", "plain", "none"}))
+      ->check(OneOf({"auto", "plain", "none"}))
       ->type_name("auto|plain|none");
   command->callback([arguments, &status] { status = RunExtract(*arguments); });
 }

@@ -107,7 +107,10 @@ void AddVerify(CLI::App& app, int& status) {
   CLI::App* command = app.add_subcommand("verify", "Check every byte of a dataset or shard");
   const auto arguments = std::make_shared<Arguments>();
   command->footer(kFooter);
-  command->add_option("DATASET", arguments->dataset, "A dataset's folder, or one shard")->required()->check(NotEmpty());
+  command->add_option("DATASET", arguments->dataset, "A dataset's folder, or one shard")
+      ->required()
+      ->check(NotEmpty())
+      ->type_name("");
   command->add_flag("--decode", arguments->decode, "Decode each image as well");
   command->add_option("--threads", arguments->threads, "Threads; else all that this process may use")
       ->check(WholeNumber(1, 4096))
@@ -116,7 +119,7 @@ void AddVerify(CLI::App& app, int& status) {
       ->add_option("--progress", arguments->progress,
                    "A bar on a terminal and lines elsewhere (auto), lines (plain), nothing (none)")
       ->capture_default_str()
-      ->check(CLI::IsMember({"auto", "plain", "none"}))
+      ->check(OneOf({"auto", "plain", "none"}))
       ->type_name("auto|plain|none");
   command->add_flag("--json", arguments->json, "The result as one line of JSON");
   command->callback([arguments, &status] { RunVerify(*arguments, status); });
