@@ -1,6 +1,5 @@
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <tbb/parallel_for.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -8,6 +7,7 @@
 
 #include "libshard/pack/file_handle.h"
 #include "libshard/pack/tar_writer.h"
+#include "libshard/pack/task_arena.h"
 #include "shardpack/dataset.h"
 #include "shardpack/error.h"
 #include "shardpack/pack.h"
@@ -99,12 +99,10 @@ class Extraction {
     for (std::uint64_t begin = 0; begin < dataset_.size(); begin += kStretch) {
       const std::uint64_t end = std::min(dataset_.size(), begin + kStretch);
       MakeFolders(dataset_, begin, end, root.get(), output, made);
-      tbb::parallel_for(tbb::blocked_range<std::uint64_t>(begin, end, kTaskRecords), [&](const auto& range) {
-        std::vector<std::byte> bytes;
-        for (std::uint64_t i = range.begin(); i < range.end(); ++i) {
-          dataset_.Read(i, bytes);
-          WriteNewFile(root.get(), output, std::string(dataset_.Key(i)), bytes);
-        }
+      ParallelFor(begin, end, kTaskRecords, [&](std::uint64_t i) {
+        thread_local std::vector<std::byte> bytes;
+        dataset_.Read(i, bytes);
+        WriteNewFile(root.get(), output, std::string(dataset_.Key(i)), bytes);
       });
       Report(begin, end);
     }

@@ -3,13 +3,13 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <tbb/parallel_for.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <map>
 #include <set>
 
+#include "libshard/pack/task_arena.h"
 #include "shardpack/error.h"
 #include "shardpack/pack.h"
 
@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::uint32_t kNoFolder = ~0u;
 // Above this many files a folder's sizes are asked for by several tasks.
-constexpr std::size_t kParallelStat = 4096;
+constexpr std::size_t kParallelStat = 4096, kStatGrain = 256;
 
 struct FoundFile {
   std::string name;
@@ -90,7 +90,7 @@ void AskForSizes(int fd, std::vector<FoundFile>& files) {
   if (files.size() < kParallelStat) {
     for (std::size_t i = 0; i < files.size(); ++i) ask(i);
   } else {
-    tbb::parallel_for(std::size_t{0}, files.size(), ask);
+    ParallelFor(0, files.size(), kStatGrain, ask);
   }
 }
 
@@ -141,7 +141,7 @@ Tree Walk(const std::filesystem::path& root, int root_fd, const std::atomic<bool
   tree.folders.emplace_back();
   for (std::size_t begin = 0; begin < tree.folders.size();) {
     const std::size_t end = tree.folders.size();
-    tbb::parallel_for(begin, end, [&](std::size_t i) {
+    ParallelFor(begin, end, 1, [&](std::uint64_t i) {
       if (stop != nullptr && *stop) throw Interrupted{};
       ReadFolder(tree, tree.folders[i]);
     });

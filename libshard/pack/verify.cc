@@ -1,11 +1,11 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <tbb/enumerable_thread_specific.h>
-#include <tbb/parallel_for.h>
 #include <tbb/task_group.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <deque>
 #include <mutex>
 #include <new>
 
@@ -73,7 +73,7 @@ class DecodeCheck {
   using Report = std::function<void(std::uint64_t record, const std::string& reason)>;
   DecodeCheck(tbb::enumerable_thread_specific<ImageDecoder>& decoders, int threads, Report report)
       : decoders_(decoders), most_(static_cast<std::size_t>(threads) * 2), report_(std::move(report)) {}
-  ~DecodeCheck() { tasks_.wait(); }
+  ~DecodeCheck() { Wait(); }
 
   void Add(std::uint64_t record, Bytes bytes) {
     waiting_.emplace_back(record, std::vector<std::byte>(bytes.begin(), bytes.end()));
@@ -82,20 +82,19 @@ class DecodeCheck {
   }
   void Finish() {
     Start();
-    tasks_.wait();
+    Wait();
   }
 
  private:
   using Records = std::vector<std::pair<std::uint64_t, std::vector<std::byte>>>;
 
   void Start() {
-    if (started_ == most_) {
-      tasks_.wait();
-      started_ = 0;
-    }
-    ++started_;
+    if (started_.size() == most_) Wait();
     waiting_bytes_ = 0;
-    tasks_.run([this, records = std::make_shared<Records>(std::exchange(waiting_, {}))] {
+    Records* records = &started_.emplace_back(std::exchange(waiting_, {}));
+    hand_over_.BeforeStart();
+    tasks_.run([this, records] {
+      hand_over_.InTaskAtFirst();
       Image picture;
       for (const auto& [record, bytes] : *records) {
         try {
@@ -106,15 +105,24 @@ class DecodeCheck {
           report_(record, "not enough memory to decode it");
         }
       }
+      records->clear();  // not kept until all have ended
+      hand_over_.InTaskAtLast();
     });
+  }
+  void Wait() {
+    tasks_.wait();
+    hand_over_.AfterWait();
+    started_.clear();
   }
 
   tbb::enumerable_thread_specific<ImageDecoder>& decoders_;
   const std::size_t most_;
   Report report_;
   tbb::task_group tasks_;
+  HandOver hand_over_;
+  std::deque<Records> started_;  // what tasks read stays where it is
   Records waiting_;
-  std::size_t waiting_bytes_ = 0, started_ = 0;
+  std::size_t waiting_bytes_ = 0;
 };
 
 struct ShardOutcome {
@@ -244,7 +252,7 @@ void VerifyDataset(const fs::path& folder, const VerifyOptions& options, int thr
   }
   Verification verification(options, threads, manifest.records, manifest.bytes_out);
   std::vector<ShardOutcome> outcomes(manifest.shards.size());
-  tbb::parallel_for(std::size_t{0}, outcomes.size(), [&](std::size_t s) {
+  ParallelFor(0, outcomes.size(), 1, [&](std::uint64_t s) {
     CheckStop(options);
     outcomes[s] = verification.CheckShard(folder / manifest.shards[s].file, &manifest.shards[s]);
   });
