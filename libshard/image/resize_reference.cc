@@ -21,11 +21,34 @@ std::uint8_t WeightedSum(const std::uint8_t* in, std::size_t step, const std::in
   return Clip8(sum);
 }
 
-void ResizeRow(const std::uint8_t* in, const ResizeTable& table, std::uint8_t* out) {
-  for (std::size_t x = 0; x < table.spans.size(); ++x) {
-    const std::uint8_t* from = in + table.spans[x].start * std::size_t{3};
-    for (std::size_t c = 0; c < 3; ++c) *out++ = WeightedSum(from + c, 3, table.WeightsOf(x), table.spans[x].count);
+using Pixels = std::vector<std::uint8_t>;  // rows without gaps
+
+Pixels ResizeHorizontally(PixelView in, const ResizeTable& table) {
+  Pixels out;
+  for (std::uint32_t y = 0; y < in.height; ++y) {
+    for (std::size_t x = 0; x < table.spans.size(); ++x) {
+      const std::uint8_t* from = in.data + y * in.stride_bytes + table.spans[x].start * std::size_t{3};
+      for (std::size_t c = 0; c < 3; ++c) {
+        out.push_back(WeightedSum(from + c, 3, table.WeightsOf(x), table.spans[x].count));
+      }
+    }
   }
+  return out;
+}
+
+Pixels ResizeVertically(PixelView in, const ResizeTable& table) {
+  Pixels out;
+  for (std::size_t y = 0; y < table.spans.size(); ++y) {
+    const std::uint8_t* from = in.data + table.spans[y].start * in.stride_bytes;
+    for (std::size_t x = 0; x < std::size_t{in.width} * 3; ++x) {
+      out.push_back(WeightedSum(from + x, in.stride_bytes, table.WeightsOf(y), table.spans[y].count));
+    }
+  }
+  return out;
+}
+
+PixelView ViewOf(const Pixels& pixels, std::uint32_t width, std::uint32_t height) {
+  return {pixels.data(), width, height, std::size_t{width} * 3};
 }
 
 }  // namespace
@@ -37,17 +60,15 @@ void ResizeReference(PixelView source, std::uint32_t width, std::uint32_t height
   FillResizeTable(source.width, width, window.x, window.width, 1, columns);
   FillResizeTable(source.height, height, window.y, window.height, 1, rows);
   // An axis of unchanged size gets one weight of 1 a pixel, which copies it: the same as leaving the pass out.
-  std::size_t stride = std::size_t{window.width} * 3;
-  std::vector<std::uint8_t> narrowed(stride * source.height);
-  for (std::uint32_t y = 0; y < source.height; ++y) {
-    ResizeRow(source.data + y * source.stride_bytes, columns, narrowed.data() + y * stride);
+  Pixels result;
+  if (image::VerticalFirst(source.width, source.height, width, height)) {
+    const Pixels between = ResizeVertically(source, rows);
+    result = ResizeHorizontally(ViewOf(between, source.width, window.height), columns);
+  } else {
+    const Pixels between = ResizeHorizontally(source, columns);
+    result = ResizeVertically(ViewOf(between, window.width, source.height), rows);
   }
-  for (std::size_t y = 0; y < window.height; ++y) {
-    const std::uint8_t* from = narrowed.data() + rows.spans[y].start * stride;
-    for (std::size_t x = 0; x < stride; ++x) {
-      *out++ = WeightedSum(from + x, stride, rows.WeightsOf(y), rows.spans[y].count);
-    }
-  }
+  std::copy(result.begin(), result.end(), out);
 }
 
 }  // namespace shardpack

@@ -56,4 +56,9 @@ void FillResizeTable(std::uint32_t in_size, std::uint32_t out_size, std::uint32_
   }
 }
 
+bool VerticalFirst(std::uint32_t in_width, std::uint32_t in_height, std::uint32_t out_width, std::uint32_t out_height) {
+  std::int64_t lost_width = std::int64_t{in_width} - out_width, lost_height = std::int64_t{in_height} - out_height;
+  return lost_height > 0 && lost_height > 2 * lost_width;
+}
+
 }  // namespace shardpack::image

@@ -1,4 +1,4 @@
-// Which source pixels make an output pixel, and with what weight: Pillow's Resample.c.
+// Which source pixels make an output pixel, with what weight, and which axis goes first: as Pillow has it.
 #pragma once
 
 #include <cstdint>
@@ -25,5 +25,10 @@ struct ResizeTable {
 // Precondition: sizes > 0, first + count <= out_size.
 void FillResizeTable(std::uint32_t in_size, std::uint32_t out_size, std::uint32_t first, std::uint32_t count,
                      std::uint32_t granule, ResizeTable& table);
+
+// Whether the vertical pass runs first. The two orders differ by one grey level at most, as 8 bits are kept in between.
+// Pillow 13.0's rule, found by comparing both orders with its results at thousands of sizes. Releases before it always
+// run the horizontal pass first, but 12.2 and 12.3 where a picture more than 100 times as high as wide gets less high.
+bool VerticalFirst(std::uint32_t in_width, std::uint32_t in_height, std::uint32_t out_width, std::uint32_t out_height);
 
 }  // namespace shardpack::image

@@ -15,6 +15,7 @@ import zlib
 
 try:
     import numpy as np
+    import PIL
     from PIL import Image, ImageOps
 except ImportError as error:
     print(f"skipped: {error}")
@@ -663,51 +664,99 @@ class Other(Case):
                 self.assertTrue((np.asarray(image) == rgb).all())
 
 
-class Resize(Case):
-    """Pillow resizes one axis at a time: every release runs the horizontal pass first but 13, which chooses the order."""
+def runs_vertical_pass_first(size, new_size):
+    """Pillow 13's rule, for the releases before it."""
+    lost_width, lost_height = size[0] - new_size[0], size[1] - new_size[1]
+    return lost_height > 0 and lost_height > 2 * lost_width
 
-    def resized(self, request, array, width, height, window):
-        head = struct.pack("<8I", array.shape[1], array.shape[0], width, height, *window)
-        good, answer = self.library.ask(request, head + array.tobytes())
+
+def resized_by_pillow(image, size):
+    if int(PIL.__version__.split(".")[0]) >= 13:
+        return np.asarray(image.resize(size, Image.BILINEAR))
+    return in_two_steps(image, size, runs_vertical_pass_first(image.size, size))
+
+
+def in_two_steps(image, size, vertical_first):
+    between = (image.width, size[1]) if vertical_first else (size[0], image.height)
+    return np.asarray(image.resize(between, Image.BILINEAR).resize(size, Image.BILINEAR))
+
+
+class Resize(Case):
+    """With Resizer and with ResizeReference."""
+
+    def resized(self, request, image, size, window):
+        head = struct.pack("<8I", *image.size, *size, *window)
+        good, answer = self.library.ask(request, head + image.tobytes())
         self.assertTrue(good, answer)
         return np.frombuffer(answer, np.uint8).reshape(window[3], window[2], 3)
 
-    def check(self, array, width, height, window, request=b"R"):
-        narrow = Image.fromarray(array).resize((width, array.shape[0]), Image.BILINEAR)
-        want = np.asarray(narrow.resize((width, height), Image.BILINEAR))
-        x, y, w, h = window
-        got = self.resized(request, array, width, height, window)
-        self.assertTrue((got == want[y : y + h, x : x + w]).all(), (array.shape, width, height, window, request))
+    def check(self, image, size, window=None):
+        x, y, w, h = window = window or (0, 0, *size)
+        want = resized_by_pillow(image, size)[y : y + h, x : x + w]
+        for request in (b"R", b"r"):
+            got = self.resized(request, image, size, window)
+            self.assertTrue((got == want).all(), (image.size, size, window, request))
 
     def test_random_sizes_and_windows_equal_pillow(self):
         rng = random.Random(1)
         sizes = [1, 2, 3, 4, 5, 8, 17, 31, 64, 100, 224, 301]
         for i in range(500):
             sw, sh, w, h = (rng.choice(sizes) for _ in range(4))
-            array = np.random.default_rng(i).integers(0, 256, (sh, sw, 3), np.uint8)
+            array = grain(sw, sh, i)
             if i % 3 == 0:
                 array = (array > 127).astype(np.uint8) * 255  # the ends of the range, where clipping happens
-            x, y = rng.randrange(w), rng.randrange(h)
-            window = (x, y, rng.randint(1, w - x), rng.randint(1, h - y))
-            self.check(array, w, h, window, b"R")
-            if i % 5 == 0:
-                self.check(array, w, h, window, b"r")
+            self.check(Image.fromarray(array), (w, h), random_window(rng, w, h))
+
+    def test_both_sides_of_the_border_between_the_orders_equal_pillow(self):
+        rng = random.Random(2)
+        told = 0
+        for i in range(240):
+            sw, w, h = (rng.randint(1, 160) for _ in range(3))
+            sh = h + 2 * (sw - w) + i % 4 - 1  # the rule asks whether sh - h exceeds 2 (sw - w)
+            if sh < 1:
+                continue
+            image = Image.fromarray(grain(sw, sh, i))
+            self.check(image, (w, h), random_window(rng, w, h))
+            told += (in_two_steps(image, (w, h), True) != in_two_steps(image, (w, h), False)).any()
+        self.assertGreater(told, 50)  # else no test of the order
+
+    def test_extreme_shapes_equal_pillow(self):
+        for n in (2, 3, 100, 101, 997, 3000):
+            for narrow in (1, 2, 7):
+                for sw, sh in ((narrow, n), (n, narrow)):
+                    image = Image.fromarray(grain(sw, sh, n))
+                    for size in ((1, 1), (2, 1), (1, 2), (5, 300), (300, 5), (224, n - 1), (sw, n + 1), (n - 1, sh)):
+                        self.check(image, size)
+        for sw, sh in ((9, 901), (9, 900), (9, 899), (29, 2901)):  # about 100 times as high as wide
+            for size in ((8, 890), (224, 224), (30, 3000), (1, 3)):
+                self.check(Image.fromarray(grain(sw, sh, sw)), size)
 
     def test_large_pictures_equal_pillow(self):
-        array = picture(3000, 2000)
-        for w, h in [(224, 224), (1, 1), (2999, 7), (3000, 100), (100, 2000), (3001, 2003), (640, 427)]:
-            self.check(array, w, h, (0, 0, w, h))
-        self.check(array, 256, 171, (16, 3, 224, 160))
-        self.check(picture(1, 2000), 1, 3, (0, 0, 1, 3))
+        image = Image.fromarray(picture(3000, 2000))
+        for size in [(224, 224), (1, 1), (2999, 7), (3000, 100), (100, 2000), (3001, 2003), (640, 427)]:
+            self.check(image, size)
+        self.check(image, (256, 171), (16, 3, 224, 160))
+        upright = image.transpose(Image.TRANSPOSE)
+        for size in [(224, 224), (427, 640), (1999, 3)]:
+            self.check(upright, size)
+        self.check(upright, (256, 384), (16, 80, 224, 224))
 
     def test_crops_of_training_equal_pillow(self):
-        whole = picture(500, 375)
+        whole = Image.fromarray(picture(500, 375))
         rng = random.Random(7)
-        for _ in range(40):
+        for _ in range(80):
             w, h = rng.randint(20, 500), rng.randint(20, 375)
             x, y = rng.randint(0, 500 - w), rng.randint(0, 375 - h)
-            crop = np.ascontiguousarray(whole[y : y + h, x : x + w])
-            self.check(crop, 224, 224, (0, 0, 224, 224))
+            self.check(whole.crop((x, y, x + w, y + h)), (224, 224))
+
+
+def grain(width, height, seed):
+    return np.random.default_rng(seed).integers(0, 256, (height, width, 3), np.uint8)
+
+
+def random_window(rng, width, height):
+    x, y = rng.randrange(width), rng.randrange(height)
+    return x, y, rng.randint(1, width - x), rng.randint(1, height - y)
 
 
 # picture(24, 20) as baseline Huffman, arithmetic, and arithmetic progressive JPEG: quality 70, then jpegtran.
