@@ -40,7 +40,7 @@ report() {
 {
   echo "cores: $(nproc), memory: $(awk '/MemTotal/ {printf "%.0f GiB", $2 / 1048576}' /proc/meminfo)"
   echo "processor: $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1)"
-  "$python" -m pip list --disable-pip-version-check 2>/dev/null | grep -i -E '^(array-record|lmdb|tfrecord|torchvision|torch|pillow|numpy) ' || true
+  "$python" -m pip list --disable-pip-version-check 2>/dev/null | grep -i -E '^(array[-_]record|lmdb|tfrecord|torchvision|torch|pillow|numpy) ' || true
 } | tee "$results/machine.txt"
 
 for set in in1k tiny50k; do
