@@ -29,6 +29,7 @@ struct Dataset::Impl {
     return OpenShard(s);
   }
   const ShardReader& OpenShard(std::uint32_t s) const;
+  void CheckFile(const ShardEntry& entry) const;
   ShardReader OpenChecked(const ShardEntry& entry) const;
   void Adopt(std::uint32_t s, ShardReader reader) const;
 
@@ -73,16 +74,22 @@ Manifest ManifestOf(const ShardReader& reader) {
 
 }  // namespace
 
-ShardReader Dataset::Impl::OpenChecked(const ShardEntry& entry) const {
+// Asked before the shard itself: this says best what happened to a file that was cut or replaced.
+void Dataset::Impl::CheckFile(const ShardEntry& entry) const {
   const std::filesystem::path path = folder / entry.file;
   std::error_code error;
   const std::uintmax_t bytes = std::filesystem::file_size(path, error);
   if (error == std::errc::no_such_file_or_directory) Corrupt(path, "missing: the manifest names this shard");
-  // Before the shard itself is asked: this says best what happened to a file that was cut or replaced.
-  if (!error && bytes != entry.bytes) {
+  if (error) return;  // what it is instead of a file, opening it says
+  if (bytes != entry.bytes) {
     Corrupt(path, "corrupt: the file is " + std::to_string(bytes) + " bytes, the manifest says " +
                       std::to_string(entry.bytes) + ": truncated or replaced");
   }
+}
+
+ShardReader Dataset::Impl::OpenChecked(const ShardEntry& entry) const {
+  CheckFile(entry);
+  const std::filesystem::path path = folder / entry.file;
   ShardReader reader = ShardReader::Open(path);
   if (reader.num_records() != entry.records || reader.index_digest() != entry.index_digest) {
     Corrupt(path, "corrupt: not the shard the manifest describes: its index differs");
@@ -179,5 +186,9 @@ std::uint64_t Dataset::Classmate(std::int64_t label, std::uint64_t k) const {
 
 std::uint32_t Dataset::num_shards() const noexcept { return static_cast<std::uint32_t>(impl_->slots.size()); }
 const ShardReader& Dataset::shard(std::uint32_t s) const { return impl_->Shard(s); }
+
+void Dataset::CheckShards() const {
+  for (const ShardEntry& entry : impl_->manifest.shards) impl_->CheckFile(entry);
+}
 
 }  // namespace shardpack

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <string>
 
 #include "shardpack/error.h"
@@ -84,28 +83,11 @@ std::uint64_t ScratchBytes(const LoaderOptions& options, const Dataset& dataset)
 
 }  // namespace
 
-void CheckShards(const Dataset& dataset) {
-  for (const ShardEntry& shard : dataset.manifest().shards) {
-    const std::filesystem::path path = dataset.folder() / shard.file;
-    const Location where{path.string(), {}, {}};
-    std::error_code error;
-    const std::uintmax_t bytes = std::filesystem::file_size(path, error);
-    if (error == std::errc::no_such_file_or_directory) {
-      throw Error(ErrorCode::kNotFound, where, "missing: the manifest names this shard");
-    }
-    if (error) ThrowSystemError(error.value(), "look at", path.string());
-    if (bytes != shard.bytes) {
-      throw Error(ErrorCode::kCorruption, where,
-                  "corrupt: the file is " + std::to_string(bytes) + " bytes, the manifest says " +
-                      std::to_string(shard.bytes) + ": truncated or replaced");
-    }
-  }
-}
-
 LoaderOptions Definite(LoaderOptions options, const Dataset& dataset) {
   CheckPlain(options);
   CheckTransform(options.transform, options.output.dtype);
-  CheckShards(dataset);
+  // A whole shard that is missing or cut is known before training: nobody wants to train on stand-ins for it.
+  dataset.CheckShards();
   SizeFromDataset(options.transform, dataset);
   if (options.threads == 0) {
     const int share = AvailableThreads() / static_cast<int>(std::max(1u, options.world.local_size));

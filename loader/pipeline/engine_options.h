@@ -5,10 +5,6 @@
 
 namespace shardpack::loader {
 
-// One look at each file the manifest names: that a whole shard is missing or cut is known before training, for nobody
-// wants to train on stand-ins for it. Throws Error with kNotFound or kCorruption naming the shard.
-void CheckShards(const Dataset& dataset);
-
 // Fills in threads, allocator and the output's size. Throws Error with kInvalidArgument, naming the option.
 LoaderOptions Definite(LoaderOptions options, const Dataset& dataset);
 

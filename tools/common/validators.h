@@ -19,4 +19,7 @@ CLI::Validator OneOf(std::vector<std::string> words);
 // Refuses "", which is what a variable that is not set leaves on a command line.
 CLI::Validator NotEmpty();
 
+// The positional DATASET that all reading commands begin with.
+void AddDatasetOption(CLI::App& command, std::string& path);
+
 }  // namespace shardpack::tools

@@ -37,7 +37,26 @@ nlohmann::ordered_json TextOrHex(const std::string& bytes) {
   return IsUtf8(bytes) ? nlohmann::ordered_json(bytes) : nlohmann::ordered_json{{"hex", ToHex(bytes)}};
 }
 
-std::string Json(const Description& description) {
+nlohmann::ordered_json HistogramJson(const Histogram& histogram) {
+  nlohmann::ordered_json out = nlohmann::ordered_json::array();
+  for (const auto& [value, records] : histogram) out.push_back({value, records});
+  return out;
+}
+
+nlohmann::ordered_json LayoutJson(const ShardReader& shard) {
+  nlohmann::ordered_json out = nlohmann::ordered_json::array();
+  for (const ShardReader::Section& section : shard.sections()) {
+    out.push_back({{"section", section.name},
+                   {"id", section.id},
+                   {"offset", section.offset},
+                   {"bytes", section.bytes},
+                   {"block_bytes", section.block_bytes},
+                   {"num_blocks", section.num_blocks}});
+  }
+  return out;
+}
+
+std::string Json(const Dataset& dataset, const Description& description, const ReportOptions& options) {
   const Manifest& m = description.manifest;
   nlohmann::ordered_json out;
   out["name"] = m.name.empty() ? nlohmann::ordered_json(nullptr) : TextOrHex(m.name);
@@ -51,11 +70,13 @@ std::string Json(const Description& description) {
   for (const std::string& name : m.classes) out["classes"].push_back(TextOrHex(name));
   out["class_records"] = description.class_records;
   out["shards"] = nlohmann::ordered_json::array();
-  for (const ShardEntry& shard : m.shards) {
+  for (std::uint32_t s = 0; s < m.shards.size(); ++s) {
+    const ShardEntry& shard = m.shards[s];
     out["shards"].push_back({{"file", TextOrHex(shard.file)},
                              {"records", shard.records},
                              {"bytes", shard.bytes},
                              {"digest", shard.digest.Hex()}});
+    if (options.layout) out["shards"].back()["layout"] = LayoutJson(dataset.shard(s));
   }
   out["encodings"] = m.encodings;
   out["codecs"] = nlohmann::ordered_json::object();
@@ -65,6 +86,10 @@ std::string Json(const Description& description) {
   }
   out["width"] = SpreadJson(m.widths);
   out["height"] = SpreadJson(m.heights);
+  if (options.histograms) {
+    out["width_histogram"] = HistogramJson(m.widths);
+    out["height_histogram"] = HistogramJson(m.heights);
+  }
   out["options"] = m.options;
   out["creator"] = m.creator;
   out["dataset_digest"] = m.dataset_digest.Hex();
@@ -74,7 +99,8 @@ std::string Json(const Description& description) {
 void Run(const Arguments& arguments) {
   const Dataset dataset = Dataset::Open(arguments.path);
   const Description description = Describe(arguments.path, dataset);
-  WriteOut(arguments.json ? Json(description) : Report(dataset, description, arguments.report));
+  WriteOut(arguments.json ? Json(dataset, description, arguments.report)
+                          : Report(dataset, description, arguments.report));
 }
 
 }  // namespace
@@ -84,14 +110,14 @@ int main(int argc, char** argv) {
   Arguments arguments;
   app.footer(kFooter);
   app.set_version_flag("--version", "shardinfo " SHARDPACK_VERSION);
-  app.add_option("DATASET", arguments.path, "A dataset's folder, or one shard")
-      ->required()
-      ->check(NotEmpty())
-      ->type_name("");
-  app.add_flag("--json", arguments.json, "Everything as one line of JSON");
+  AddDatasetOption(app, arguments.path);
+  app.add_flag("--json", arguments.json, "One line of JSON; with --histograms and --layout also these");
   app.add_flag("--classes", arguments.report.classes, "Every class with its number of records");
   app.add_flag("--histograms", arguments.report.histograms, "How widths and heights spread");
-  app.add_option("--records", arguments.report.records, "The first N records")->check(WholeNumber(0))->type_name("N");
+  app.add_option("--records", arguments.report.records, "The first N records")
+      ->check(WholeNumber(0))
+      ->type_name("N")
+      ->excludes("--json");
   app.add_flag("--layout", arguments.report.layout, "Where the sections of each shard lie");
   int status = kDone;
   app.callback([&] { Run(arguments); });

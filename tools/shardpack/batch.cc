@@ -137,10 +137,7 @@ void AddBatch(CLI::App& app, int& status) {
   BatchOptions& o = *options;
   CLI::App* command = app.add_subcommand("batch", "Show which samples a training step gets, without training");
   command->footer(kFooter);
-  command->add_option("DATASET", o.dataset, "A dataset's folder, or one shard")
-      ->required()
-      ->check(NotEmpty())
-      ->type_name("");
+  AddDatasetOption(*command, o.dataset);
   command->add_option("--epoch", o.epoch, "Epoch, from 0")
       ->check(WholeNumber(0))
       ->type_name("N")

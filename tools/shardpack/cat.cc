@@ -72,10 +72,7 @@ void AddCat(CLI::App& app, int& status) {
   CLI::App* command = app.add_subcommand("cat", "Write one record's image to standard output");
   const auto arguments = std::make_shared<Arguments>();
   command->footer(kFooter);
-  command->add_option("DATASET", arguments->dataset, "A dataset's folder, or one shard")
-      ->required()
-      ->check(NotEmpty())
-      ->type_name("");
+  AddDatasetOption(*command, arguments->dataset);
   command->add_option("RECORD", arguments->which, "Its key or its index")
       ->required()
       ->check(NotEmpty())

@@ -46,10 +46,7 @@ void AddExtract(CLI::App& app, int& status) {
   CLI::App* command = app.add_subcommand("extract", "Turn a dataset back into files");
   const auto arguments = std::make_shared<Arguments>();
   command->footer(kFooter);
-  command->add_option("DATASET", arguments->dataset, "A dataset's folder, or one shard")
-      ->required()
-      ->check(NotEmpty())
-      ->type_name("");
+  AddDatasetOption(*command, arguments->dataset);
   command->add_option("-o,--output", arguments->output, "A new or empty folder, or a new tar file")
       ->required()
       ->check(NotEmpty())

@@ -146,10 +146,7 @@ void AddList(CLI::App& app, int& status) {
   CLI::App* command = app.add_subcommand("list", "Print the records of a dataset");
   const auto arguments = std::make_shared<Arguments>();
   command->footer(kFooter);
-  command->add_option("DATASET", arguments->dataset, "A dataset's folder, or one shard")
-      ->required()
-      ->check(NotEmpty())
-      ->type_name("");
+  AddDatasetOption(*command, arguments->dataset);
   command->add_option("--format", arguments->format, "table for people, csv, or jsonl: an object a line")
       ->capture_default_str()
       ->check(OneOf({"table", "csv", "jsonl"}))

@@ -27,8 +27,6 @@ int main(int argc, char** argv) {
   AddList(app, status);
   AddCat(app, status);
   AddExtract(app, status);
-#ifdef SHARDPACK_HAVE_BATCH
   AddBatch(app, status);
-#endif
   return RunMain(app, argc, argv, status);
 }

@@ -107,10 +107,7 @@ void AddVerify(CLI::App& app, int& status) {
   CLI::App* command = app.add_subcommand("verify", "Check every byte of a dataset or shard");
   const auto arguments = std::make_shared<Arguments>();
   command->footer(kFooter);
-  command->add_option("DATASET", arguments->dataset, "A dataset's folder, or one shard")
-      ->required()
-      ->check(NotEmpty())
-      ->type_name("");
+  AddDatasetOption(*command, arguments->dataset);
   command->add_flag("--decode", arguments->decode, "Decode each image as well");
   command->add_option("--threads", arguments->threads, "Threads; else all that this process may use")
       ->check(WholeNumber(1, 4096))

@@ -15,9 +15,9 @@
 
 namespace shardpack {
 
-// A dataset opened for reading. Copies share the open shards. All const members may be called from any thread; shards are
-// opened (mapped) at their first use and stay open. Throws as ShardReader does; a shard that is missing, or whose size or index
-// is not the manifest's, is kCorruption.
+// A dataset opened for reading. Copies share the open shards. All const members may be called from any thread; shards
+// are opened (mapped) at their first use and stay open. Throws as ShardReader does; a shard that is missing, or whose
+// size or index is not the manifest's, is kCorruption.
 class Dataset {
  public:
   // `path` is a dataset's folder, its dataset.json, or one shard file (a dataset of one shard without a manifest).
@@ -47,6 +47,10 @@ class Dataset {
 
   std::uint32_t num_shards() const noexcept;
   const ShardReader& shard(std::uint32_t s) const;
+
+  // Looks once at the file of each shard, without opening it. Throws Error with kCorruption, naming the shard, where
+  // one is missing or has not the manifest's size.
+  void CheckShards() const;
 
  private:
   struct Impl;

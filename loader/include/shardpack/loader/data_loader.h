@@ -31,24 +31,24 @@ struct OutputOptions {
 
 struct LoaderOptions {
   std::uint32_t batch_size = 1;  // of this rank
-  World world;
+  World world{};
   std::uint64_t seed = 0;
   Shuffle shuffle = Shuffle::kGlobal;
   Tail tail = Tail::kPad;
-  Transform transform;
-  OutputOptions output;
+  Transform transform{};
+  OutputOptions output{};
 
   OnBadRecord on_bad_record = OnBadRecord::kSubstitute;
   std::uint64_t max_bad_records = 1000;  // of an epoch on this rank; one more throws
-  std::filesystem::path ledger;          // JSON lines are appended here; empty: none
+  std::filesystem::path ledger{};        // JSON lines are appended here; empty: none
 
   std::uint32_t prefetch_depth = 3;  // batches ready or in work ahead of the consumer
   std::uint32_t held_batches = 2;    // batches the user may hold at once beside them without extra memory
   int threads = 0;  // 0: min(affinity, cgroup quota) / ranks of this machine, less one for the consumer, at least 1
-  std::uint64_t memory_bytes = 2ull << 30;       // ring, read-ahead and scratch together
-  std::shared_ptr<BatchAllocator> allocator;     // empty: OrdinaryMemory()
-  std::function<void(const std::string&)> warn;  // one line; called from Next() or the constructor
-  ImageLimits limits;
+  std::uint64_t memory_bytes = 2ull << 30;         // ring, read-ahead and scratch together
+  std::shared_ptr<BatchAllocator> allocator{};     // empty: OrdinaryMemory()
+  std::function<void(const std::string&)> warn{};  // one line; called from Next() or the constructor
+  ImageLimits limits{};
 };
 
 // The batches of one epoch, in order. Not thread-safe; one consumer. Ends its tasks in the destructor, at any time,
@@ -102,9 +102,8 @@ class EpochIterator {
 class DataLoader {
  public:
   // Throws Error with kInvalidArgument for options that cannot be honoured (naming the option), or where kDrop leaves
-  // no step: "10 samples are fewer than one global batch of 16: no step under drop". Looks at each shard's file once:
-  // kNotFound where one is missing, kCorruption where its size is not the manifest's. What is lost later are bad
-  // records.
+  // no step: "10 samples are fewer than one global batch of 16: no step under drop". Calls dataset.CheckShards();
+  // what is lost later are bad records.
   DataLoader(Dataset dataset, LoaderOptions options);
   ~DataLoader();
 

@@ -8,7 +8,7 @@
 
 namespace shardpack::loader {
 
-enum class Shuffle { kGlobal, kNone };  // window shuffling comes with the loader's own issue; its hash is another one
+enum class Shuffle { kGlobal, kNone };
 enum class Tail {
   kPad,    // the last global batch wraps to the epoch's first samples; `valid` marks the padding
   kDrop,   // a last global batch that is not full is left out
