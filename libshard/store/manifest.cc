@@ -4,10 +4,8 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <fstream>
-#include <iterator>
 
-#include "libshard/store/coding.h"
+#include "libshard/store/replace_file.h"
 #include "libshard/store/unique_fd.h"
 #include "shardpack/error.h"
 
@@ -31,19 +29,6 @@ std::string ReadWhole(const std::filesystem::path& path) {
     if (text.size() > kMaxManifestBytes)
       throw Error(ErrorCode::kCorruption, Location{path.string(), {}, {}}, "no manifest is this long");
   }
-}
-
-void WriteSynced(const std::filesystem::path& path, std::string_view text) {
-  UniqueFd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (!fd) ThrowSystemError(errno, "create", path.string());
-  while (!text.empty()) {
-    const ssize_t written = write(fd.get(), text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) ThrowSystemError(errno, "write", path.string());
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  if (fsync(fd.get()) != 0) ThrowSystemError(errno, "sync", path.string());
-  if (close(fd.Release()) != 0) ThrowSystemError(errno, "close", path.string());
 }
 
 void SyncFolder(const std::filesystem::path& folder) {
@@ -72,18 +57,7 @@ Manifest Manifest::Load(const std::filesystem::path& folder) {
 void Manifest::Commit(const std::filesystem::path& folder) const {
   // Beside its final place, for a rename must not cross file systems; hidden, and overwritten by the next attempt.
   const std::filesystem::path unfinished = folder / (std::string(".").append(kManifestName) + ".partial");
-  try {
-    WriteSynced(unfinished, ToJson());
-  } catch (...) {
-    unlink(unfinished.c_str());
-    throw;
-  }
-  const std::filesystem::path path = folder / kManifestName;
-  if (rename(unfinished.c_str(), path.c_str()) != 0) {
-    const int error = errno;
-    unlink(unfinished.c_str());
-    ThrowSystemError(error, "create", path.string());
-  }
+  ReplaceFile(unfinished, folder / kManifestName, ToJson());
   SyncFolder(folder);
 }
 

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
 
 #include "shardpack/dataset.h"
 #include "shardpack/error.h"
@@ -138,6 +140,19 @@ TEST_CASE("committing puts the manifest in place and leaves nothing else", "[man
   const auto files = std::distance(std::filesystem::directory_iterator(folder.path()), {});
   CHECK(files == 1);
   CHECK_THROWS_WITH(Full().Commit(folder / "none"), Contains("No such file or directory"));
+}
+
+TEST_CASE("a commit writes through no link", "[manifest]") {
+  const TempFolder folder;
+  const auto precious = folder / "precious";
+  std::ofstream(precious) << "kept";
+  std::filesystem::create_symlink("precious", folder / ".dataset.json.partial");
+  Full().Commit(folder.path());
+  std::string text;
+  std::ifstream(precious) >> text;
+  CHECK(text == "kept");
+  CHECK(std::filesystem::is_regular_file(std::filesystem::symlink_status(folder / "dataset.json")));
+  CHECK(Manifest::Load(folder.path()).ToJson() == Full().ToJson());
 }
 
 TEST_CASE("a folder without a manifest is no dataset", "[manifest]") {
