@@ -18,9 +18,9 @@ except ImportError as missing:
 BIN = None  # set by main()
 
 
-def run(*argv, ok=(0,), **options):
+def run(*argv, ok=(0,), prefix=(), **options):
     """Runs a program of ours; fails the test on another status. Gives (stdout bytes, stderr text)."""
-    done = subprocess.run([str(BIN / argv[0]), *map(str, argv[1:])], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120, **options)
+    done = subprocess.run([*prefix, str(BIN / argv[0]), *map(str, argv[1:])], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120, **options)
     text = done.stderr.decode("utf-8", "replace")
     if done.returncode not in ok:
         raise AssertionError(f"{argv}: status {done.returncode}, wanted {ok}\n{text}\n{done.stdout[-2000:]}")

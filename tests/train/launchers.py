@@ -1,11 +1,13 @@
-"""train_ddp under the launchers people use. A launcher that is not here is skipped, saying so."""
+"""train_ddp under the launchers people use:  launchers.py BIN torchrun|mpirun
+
+A launcher that is not here is skipped (status 77), saying so.
+"""
 import os
 import shutil
 import subprocess
 import sys
-import unittest
 
-from support import TRAIN_DDP, Case, environment, epochs, free_port, main, make_images
+from support import TRAIN_DDP, Case, environment, epochs, free_port, main, make_images, skip_all
 
 MPIRUN = shutil.which("mpirun")
 
@@ -16,7 +18,7 @@ def torchrun_missing():
     return found.stderr.strip().splitlines()[-1] if found.returncode else ""
 
 
-class Launchers(Case):
+class Launched(Case):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
@@ -31,17 +33,15 @@ class Launchers(Case):
         self.assertEqual(found[0]["samples"], 25)
         self.assertEqual(found[0]["evaluated"], 25)
 
+
+class Torchrun(Launched):
     def torchrun(self, *more):
         return [sys.executable, "-m", "torch.distributed.run", "--no-python", "--nproc-per-node", "2", *more]
 
     def test_torchrun_standalone(self):
-        if reason := torchrun_missing():
-            self.skipTest(f"torchrun: {reason}")
         self.run_launcher(self.torchrun("--standalone", "--local-addr", "127.0.0.1"))
 
     def test_torchrun_restarts_a_failed_run_over_the_same_store(self):
-        if reason := torchrun_missing():
-            self.skipTest(f"torchrun: {reason}")
         # The first attempt dies on rank 1 before it meets rank 0.
         script = self.path("once.sh")
         with open(script, "w") as file:
@@ -50,10 +50,18 @@ class Launchers(Case):
         self.command = [script, *self.command]
         self.run_launcher(self.torchrun("--max-restarts", "1", "--master-addr", "127.0.0.1", "--master-port", str(free_port())))
 
-    @unittest.skipUnless(MPIRUN, "mpirun is not installed")
+
+class Mpirun(Launched):
     def test_mpirun(self):
         self.run_launcher([MPIRUN, "--allow-run-as-root", "--oversubscribe", "-np", "2"])
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[2] == "torchrun":
+        if reason := torchrun_missing():
+            skip_all(f"no torchrun in this Python: {reason}")
+        main("Torchrun")
+    else:
+        if not MPIRUN:
+            skip_all("mpirun is not installed")
+        main("Mpirun")
