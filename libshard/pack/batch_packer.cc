@@ -96,7 +96,7 @@ struct BatchPacker::Impl {
 Bytes BatchPacker::Impl::Read(const Input& input, std::byte* to) const {
   const char* name = path.c_str();
   // O_NONBLOCK: a FIFO that took the file's place since must not be waited for.
-  FileHandle file(openat(context.inputs.roots[input.source].get(), name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  UniqueFd file(openat(context.inputs.roots[input.source].get(), name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!file) ThrowUnreadable(errno, "open");
   std::uint64_t done = 0;
   while (done <= input.size) {

@@ -5,9 +5,9 @@
 #include <cerrno>
 #include <set>
 
-#include "libshard/pack/file_handle.h"
 #include "libshard/pack/tar_writer.h"
 #include "libshard/pack/task_arena.h"
+#include "libshard/store/unique_fd.h"
 #include "shardpack/dataset.h"
 #include "shardpack/error.h"
 #include "shardpack/pack.h"
@@ -38,7 +38,7 @@ void CheckSafe(const Dataset& dataset, std::uint64_t index) {
 }
 
 void WriteNewFile(int root, const std::string& output, const std::string& path, Bytes bytes) {
-  FileHandle file(openat(root, path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
+  UniqueFd file(openat(root, path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
   if (!file) ThrowSystemError(errno, "create", output + "/" + path);
   for (std::size_t done = 0; done < bytes.size();) {
     const ssize_t n = write(file.get(), bytes.data() + done, bytes.size() - done);
@@ -69,7 +69,7 @@ void MakeFolders(const Dataset& dataset, std::uint64_t begin, std::uint64_t end,
   }
 }
 
-FileHandle OpenEmptyFolder(const fs::path& output) {
+UniqueFd OpenEmptyFolder(const fs::path& output) {
   std::error_code error;
   fs::create_directories(output, error);
   if (error) ThrowSystemError(error.value(), "create folder", output.native());
@@ -77,7 +77,7 @@ FileHandle OpenEmptyFolder(const fs::path& output) {
     throw Error(ErrorCode::kInvalidArgument, "the output folder " + Escaped(output.native()) +
                                                  " is not empty: nothing is overwritten; name another folder");
   }
-  FileHandle root(open(output.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  UniqueFd root(open(output.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!root) ThrowSystemError(errno, "open folder", output.native());
   return root;
 }
@@ -93,7 +93,7 @@ class Extraction {
   }
 
   std::uint64_t ToFolder() {
-    const FileHandle root = OpenEmptyFolder(options_.output);
+    const UniqueFd root = OpenEmptyFolder(options_.output);
     const std::string output = options_.output.native();
     std::set<std::string> made;
     for (std::uint64_t begin = 0; begin < dataset_.size(); begin += kStretch) {

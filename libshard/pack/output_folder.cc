@@ -155,7 +155,7 @@ void WorkFolder::Lock() {
   for (int tries = 0; tries < kLockTries; ++tries) {
     if (mkdir(work_.c_str(), 0777) != 0 && errno != EEXIST) ThrowSystemError(errno, "create folder", work_.native());
     // Never through a link: what lies behind it is not ours to lock, write or remove.
-    work_fd_ = FileHandle(open(work_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    work_fd_ = UniqueFd(open(work_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (!work_fd_ && errno == ENOENT) continue;  // as below
     if (!work_fd_) {
       if (errno == ELOOP || errno == ENOTDIR)
@@ -163,7 +163,7 @@ void WorkFolder::Lock() {
                     Escaped(work_.native()) + " is a link or a file, not a work folder: remove it");
       ThrowSystemError(errno, "open folder", work_.native());
     }
-    lock_ = FileHandle(openat(work_fd_.get(), "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666));
+    lock_ = UniqueFd(openat(work_fd_.get(), "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666));
     if (!lock_) {
       if (errno == ENOENT) continue;  // the other process just left and took the folder along
       ThrowSystemError(errno, "open", path.native());
@@ -223,7 +223,7 @@ void WorkFolder::Publish(std::uint64_t shard, const std::string& name) {
 }
 
 void WorkFolder::SyncOutput() const {
-  FileHandle folder(open(output_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  UniqueFd folder(open(output_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder || fsync(folder.get()) != 0) ThrowSystemError(errno, "sync folder", output_.native());
 }
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "libshard/pack/file_handle.h"
+#include "libshard/store/unique_fd.h"
 #include "shardpack/manifest.h"
 
 namespace shardpack {
@@ -54,7 +54,7 @@ class WorkFolder {
 
   std::filesystem::path output_, work_;
   bool created_output_ = false;
-  FileHandle work_fd_, lock_;
+  UniqueFd work_fd_, lock_;
 };
 
 }  // namespace shardpack

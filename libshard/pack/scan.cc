@@ -95,7 +95,7 @@ void AskForSizes(int fd, std::vector<FoundFile>& files) {
 }
 
 void ReadFolder(const Tree& tree, Folder& folder) {
-  FileHandle handle(
+  UniqueFd handle(
       openat(tree.root_fd, folder.path.empty() ? "." : folder.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!handle) ThrowSystemError(errno, "open folder", FullPath(tree, folder.path));
   struct stat status;

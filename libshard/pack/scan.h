@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "libshard/pack/file_handle.h"
+#include "libshard/store/unique_fd.h"
 
 namespace shardpack {
 
@@ -25,7 +25,7 @@ struct Input {
 
 struct Inputs {
   std::vector<std::filesystem::path> source_paths;  // as given
-  std::vector<FileHandle> roots;                    // open folders, one a source
+  std::vector<UniqueFd> roots;                      // open folders, one a source
   std::vector<Input> list;                          // in byte order of keys
   std::vector<std::string> classes;                 // by label
   std::uint64_t bytes = 0;

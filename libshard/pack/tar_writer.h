@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "libshard/pack/file_handle.h"
+#include "libshard/store/unique_fd.h"
 #include "shardpack/record.h"
 
 struct archive;
@@ -34,7 +34,7 @@ class TarWriter {
   void Check(long long result) const;
 
   std::filesystem::path path_;
-  FileHandle file_;
+  UniqueFd file_;
   std::unique_ptr<archive, int (*)(archive*)> archive_;
   std::unique_ptr<archive_entry, void (*)(archive_entry*)> entry_;
   bool finished_ = false;

@@ -9,9 +9,9 @@
 #include <mutex>
 #include <new>
 
-#include "libshard/pack/file_handle.h"
 #include "libshard/pack/task_arena.h"
 #include "libshard/store/checksum.h"
+#include "libshard/store/unique_fd.h"
 #include "shardpack/dataset.h"
 #include "shardpack/error.h"
 #include "shardpack/pack.h"
@@ -31,7 +31,7 @@ void CheckStop(const VerifyOptions& options) {
 
 // XXH3-128 of a file, read in pieces: a file that is cut short meanwhile ends the reading and not the process.
 Digest128 DigestOfFile(const fs::path& path, const VerifyOptions& options) {
-  FileHandle file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file) ThrowSystemError(errno, "open", path.native());
   Xxh3Stream128 stream;
   std::vector<std::byte> buffer(kReadBytes);

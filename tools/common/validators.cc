@@ -45,4 +45,13 @@ void AddDatasetOption(CLI::App& command, std::string& path) {
   command.add_option("DATASET", path, "A dataset's folder, or one shard")->required()->check(NotEmpty())->type_name("");
 }
 
+void AddProgressOption(CLI::App& command, std::string& progress) {
+  command
+      .add_option("--progress", progress,
+                  "A bar on a terminal and lines elsewhere (auto), lines (plain), nothing (none)")
+      ->capture_default_str()
+      ->check(OneOf({"auto", "plain", "none"}))
+      ->type_name("auto|plain|none");
+}
+
 }  // namespace shardpack::tools

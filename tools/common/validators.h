@@ -22,4 +22,7 @@ CLI::Validator NotEmpty();
 // The positional DATASET that all reading commands begin with.
 void AddDatasetOption(CLI::App& command, std::string& path);
 
+// --progress auto|plain|none of the commands that show a bar (progress_bar.h).
+void AddProgressOption(CLI::App& command, std::string& progress);
+
 }  // namespace shardpack::tools

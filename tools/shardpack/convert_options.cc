@@ -152,12 +152,7 @@ void DeclareConvertOptions(CLI::App& command, ConvertArguments& a) {
   command.add_flag("--overwrite", a.overwrite,
                    "Replace another dataset in OUT, which stays whole until the new one is complete");
   command.add_flag("--dry-run", a.dry_run, "Say what would be written, and write nothing");
-  command
-      .add_option("--progress", a.progress,
-                  "A bar on a terminal and lines elsewhere (auto), lines (plain), nothing (none)")
-      ->capture_default_str()
-      ->check(OneOf({"auto", "plain", "none"}))
-      ->type_name("auto|plain|none");
+  AddProgressOption(command, a.progress);
   command.add_flag("--json", a.json, "The result as one line of JSON at the end of standard output");
   // Not in --help: those that another version does.
   for (const auto& [name, value] : SingleValued()) command.add_option(name, a.single_valued[name])->group("");

@@ -55,12 +55,7 @@ void AddExtract(CLI::App& app, int& status) {
       ->capture_default_str()
       ->check(OneOf({"folder", "tar"}))
       ->type_name("folder|tar");
-  command
-      ->add_option("--progress", arguments->progress,
-                   "A bar on a terminal and lines elsewhere (auto), lines (plain), nothing (none)")
-      ->capture_default_str()
-      ->check(OneOf({"auto", "plain", "none"}))
-      ->type_name("auto|plain|none");
+  AddProgressOption(*command, arguments->progress);
   command->callback([arguments, &status] { status = RunExtract(*arguments); });
 }
 

@@ -112,12 +112,7 @@ void AddVerify(CLI::App& app, int& status) {
   command->add_option("--threads", arguments->threads, "Threads; else all that this process may use")
       ->check(WholeNumber(1, 4096))
       ->type_name("N");
-  command
-      ->add_option("--progress", arguments->progress,
-                   "A bar on a terminal and lines elsewhere (auto), lines (plain), nothing (none)")
-      ->capture_default_str()
-      ->check(OneOf({"auto", "plain", "none"}))
-      ->type_name("auto|plain|none");
+  AddProgressOption(*command, arguments->progress);
   command->add_flag("--json", arguments->json, "The result as one line of JSON");
   command->callback([arguments, &status] { RunVerify(*arguments, status); });
 }
