@@ -9,6 +9,7 @@
 #include <set>
 #include <vector>
 
+#include "libshard/store/replace_file.h"
 #include "shardpack/error.h"
 
 namespace shardpack {
@@ -222,9 +223,6 @@ void WorkFolder::Publish(std::uint64_t shard, const std::string& name) {
     ThrowSystemError(errno, "rename into place", target.native());
 }
 
-void WorkFolder::SyncOutput() const {
-  UniqueFd folder(open(output_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!folder || fsync(folder.get()) != 0) ThrowSystemError(errno, "sync folder", output_.native());
-}
+void WorkFolder::SyncOutput() const { SyncFolder(output_); }
 
 }  // namespace shardpack

@@ -31,13 +31,6 @@ std::string ReadWhole(const std::filesystem::path& path) {
   }
 }
 
-void SyncFolder(const std::filesystem::path& folder) {
-  const UniqueFd fd(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd) ThrowSystemError(errno, "open", folder.string());
-  // Some network file systems refuse to sync a folder, having done so already.
-  if (fsync(fd.get()) != 0 && errno != EINVAL && errno != ENOTSUP) ThrowSystemError(errno, "sync", folder.string());
-}
-
 }  // namespace
 
 std::string_view Name(LabelKind kind) { return kind == LabelKind::kClass ? "class" : "integer"; }

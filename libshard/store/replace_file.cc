@@ -38,4 +38,11 @@ void ReplaceFile(const std::filesystem::path& partial, const std::filesystem::pa
   }
 }
 
+void SyncFolder(const std::filesystem::path& folder) {
+  const UniqueFd fd(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) ThrowSystemError(errno, "open", folder.string());
+  // Some network file systems refuse to sync a folder, having done so already.
+  if (fsync(fd.get()) != 0 && errno != EINVAL && errno != ENOTSUP) ThrowSystemError(errno, "sync", folder.string());
+}
+
 }  // namespace shardpack
