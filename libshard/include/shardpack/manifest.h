@@ -1,9 +1,11 @@
 // dataset.json: the list of shards and everything that is true of the whole dataset (docs/formats/manifest.md).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,8 +17,10 @@ inline constexpr char kManifestName[] = "dataset.json";
 inline constexpr char kWorkFolder[] = ".shardpack";
 inline constexpr char kLedgerName[] = "bad_inputs.jsonl";
 
-enum class LabelKind { kClass, kInteger };  // kClass: an index into `classes`. Lists and floats come with their sources.
-std::string_view Name(LabelKind kind);      // "class", "integer"
+// kClass: an index into `classes`. kInteger: any 64-bit number. kList and kFloat: a record's label is the member "label" of
+// its metadata (a list of 64-bit integers; a number that reads back as the same double), and RecordInfo::label is 0.
+enum class LabelKind { kClass, kInteger, kList, kFloat };
+std::string_view Name(LabelKind kind);  // "class", "integer", "list", "float"
 
 struct ShardEntry {
   std::string file;  // name inside the dataset's folder, without a slash
@@ -31,6 +35,32 @@ using Histogram = std::map<std::uint32_t, std::uint64_t>;
 
 struct CodecCount {
   std::uint64_t records = 0, raw_bytes = 0, stored_bytes = 0;
+};
+
+// What compressing brought on the planned sample, and what was chosen for all records of the encoding.
+struct CodecReceipt {
+  std::string encoding;                // "png"
+  std::string codec;                   // chosen: "stored", "zstd", "zstd-dictionary", "zstd-block"
+  std::uint64_t sample_records = 0;
+  std::uint64_t sample_raw_bytes = 0;
+  std::uint64_t sample_stored_bytes = 0;  // as chosen
+  std::uint64_t decode_ns_per_record = 0; // from a fixed table, never from a clock
+  friend bool operator==(const CodecReceipt&, const CodecReceipt&) = default;
+};
+
+// Integer sums over the 8-bit RGB pixels of decoded pictures: mean and deviation follow from them exactly.
+struct ChannelSums {
+  std::uint64_t pictures = 0, pixels = 0;
+  std::array<std::uint64_t, 3> sum{}, sum_of_squares{};
+  friend bool operator==(const ChannelSums&, const ChannelSums&) = default;
+};
+
+// A change since the dataset was converted, in order: lets a rerun of the same command see that it is done.
+struct Revision {
+  std::string command;  // "append", "amend"
+  Digest128 request;    // of its options and inputs, or of its ledger
+  std::uint64_t records = 0;  // that it added or dropped
+  friend bool operator==(const Revision&, const Revision&) = default;
 };
 
 struct Manifest {
@@ -48,6 +78,9 @@ struct Manifest {
   std::map<std::string, std::uint64_t> encodings;  // "jpeg" -> records
   std::map<std::string, CodecCount> codecs;        // "stored" -> ...
   Histogram widths, heights;
+  std::vector<CodecReceipt> receipts;
+  std::optional<ChannelSums> statistics;  // where they were asked for
+  std::vector<Revision> revisions;
   Digest128 request_digest;  // options, keys and sizes of the inputs
   Digest128 dataset_digest;  // of the content: see DatasetDigester
   std::string creator;       // "shardpack 1.0.0"

@@ -22,6 +22,7 @@ enum class Encoding : std::uint8_t {
   kGif = 5,
   kTiff = 6,
   kPnm = 7,
+  kPixels = 8,  // filtered pixels of our own, 8 or 16 bits a sample (docs/formats/pixels.md); read by ImageDecoder as any other
 };
 std::string_view Name(Encoding encoding);          // "jpeg", "png", ...; "unknown"
 std::string_view FileExtension(Encoding encoding);  // "jpg", "png", ...; "bin"
@@ -31,8 +32,9 @@ enum class Codec : std::uint8_t {
   kStored = 0,
   kZstd = 1,
   kZstdDictionary = 2,  // zstd with the shard's dictionary section
+  kZstdBlock = 3,       // one zstd frame shared by several tiny records; offset and stored bytes are the frame's
 };
-std::string_view Name(Codec codec);  // "stored", "zstd", "zstd-dictionary"
+std::string_view Name(Codec codec);  // "stored", "zstd", "zstd-dictionary", "zstd-block"
 
 // The eight EXIF orientations; 1 is upright. 5 to 8 exchange width and height.
 using Orientation = std::uint8_t;
