@@ -9,6 +9,8 @@
 #include <limits>
 #include <system_error>
 
+#include "libshard/pack/image_work.h"
+
 namespace shardpack {
 namespace {
 
@@ -58,19 +60,6 @@ struct OutOfResources {
 }
 
 }  // namespace
-
-void CheckHasEnd(Encoding encoding, Bytes bytes) {
-  const std::string_view text = AsText(bytes);
-  if (encoding == Encoding::kJpeg) {
-    // Bytes after the marker are allowed; those of a thumbnail in front of the picture may hide a cut.
-    if (!text.ends_with("\xFF\xD9") && text.rfind("\xFF\xD9") == std::string_view::npos)
-      ThrowBad("truncated: a JPEG without its end marker");
-  } else if (encoding == Encoding::kPng) {
-    static constexpr std::string_view kEnd("\0\0\0\0IEND\xAE\x42\x60\x82", 12);
-    if (!text.ends_with(kEnd) && text.rfind(kEnd) == std::string_view::npos)
-      ThrowBad("truncated: a PNG without its end chunk");
-  }
-}
 
 struct BatchPacker::Impl {
   explicit Impl(BatchContext& shared)

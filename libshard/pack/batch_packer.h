@@ -67,8 +67,4 @@ class BatchPacker {
   std::unique_ptr<Impl> impl_;
 };
 
-// Throws Error with kBadInput where a picture of this encoding lacks the end that its format ends with: a cheap look
-// for files that were cut short. Formats without an end pass.
-void CheckHasEnd(Encoding encoding, Bytes bytes);
-
 }  // namespace shardpack
