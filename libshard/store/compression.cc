@@ -2,6 +2,7 @@
 
 #include <zstd.h>
 
+#include <algorithm>
 #include <new>
 #include <string>
 
@@ -33,6 +34,7 @@ ZSTD_DCtx* ThreadContext() {
 
 struct Compressor::Impl {
   std::unique_ptr<ZSTD_CCtx, FreeCCtx> context{ZSTD_createCCtx()};
+  std::vector<std::byte> buffer;  // only ever grows: what a large record leaves behind is never read
 };
 
 Compressor::Compressor(int level, Bytes dictionary) : impl_(std::make_unique<Impl>()) {
@@ -48,11 +50,17 @@ Compressor::Compressor(Compressor&&) noexcept = default;
 Compressor& Compressor::operator=(Compressor&&) noexcept = default;
 Compressor::~Compressor() = default;
 
-void Compressor::Compress(Bytes raw, std::vector<std::byte>& out) {
-  out.resize(ZSTD_compressBound(raw.size()));
-  const std::size_t size = ZSTD_compress2(impl_->context.get(), out.data(), out.size(), raw.data(), raw.size());
+Bytes Compressor::Compress(Bytes raw) {
+  std::vector<std::byte>& buffer = impl_->buffer;
+  buffer.resize(std::max(buffer.size(), ZSTD_compressBound(raw.size())));
+  const std::size_t size = ZSTD_compress2(impl_->context.get(), buffer.data(), buffer.size(), raw.data(), raw.size());
   Check(size);
-  out.resize(size);
+  return Bytes(buffer).first(size);
+}
+
+void Compressor::Compress(Bytes raw, std::vector<std::byte>& out) {
+  const Bytes frame = Compress(raw);
+  out.assign(frame.begin(), frame.end());
 }
 
 DecompressionDictionary::DecompressionDictionary(Bytes dictionary)

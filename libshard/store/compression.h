@@ -20,6 +20,8 @@ class Compressor {
 
   // One frame that states the size of its content and has no checksum, for the record has its own. Replaces `out`.
   void Compress(Bytes raw, std::vector<std::byte>& out);
+  // The same as a view that ends with the next call.
+  Bytes Compress(Bytes raw);
 
  private:
   struct Impl;

@@ -33,7 +33,19 @@ std::string ReadWhole(const std::filesystem::path& path) {
 
 }  // namespace
 
-std::string_view Name(LabelKind kind) { return kind == LabelKind::kClass ? "class" : "integer"; }
+std::string_view Name(LabelKind kind) {
+  switch (kind) {
+    case LabelKind::kClass:
+      return "class";
+    case LabelKind::kInteger:
+      return "integer";
+    case LabelKind::kList:
+      return "list";
+    case LabelKind::kFloat:
+      break;
+  }
+  return "float";
+}
 
 Manifest Manifest::Load(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / kManifestName;

@@ -1,4 +1,5 @@
 // The text of the manifest: written by hand, so that its bytes depend on no library's version, and read strictly.
+#include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -66,6 +67,36 @@ std::string HistogramText(const Histogram& histogram) {
     pair += std::to_string(bar.first) + ", " + std::to_string(bar.second) + "]";
     return pair;
   });
+}
+
+std::string ReceiptLine(const CodecReceipt& receipt) {
+  return "{\"encoding\": " + Quoted(receipt.encoding) + ", \"codec\": " + Quoted(receipt.codec) +
+         ", \"sample_records\": " + std::to_string(receipt.sample_records) +
+         ", \"sample_raw_bytes\": " + std::to_string(receipt.sample_raw_bytes) +
+         ", \"sample_stored_bytes\": " + std::to_string(receipt.sample_stored_bytes) +
+         ", \"decode_ns_per_record\": " + std::to_string(receipt.decode_ns_per_record) + "}";
+}
+
+std::string SumsText(const std::array<std::uint64_t, 3>& sums) {
+  return "[" + std::to_string(sums[0]) + ", " + std::to_string(sums[1]) + ", " + std::to_string(sums[2]) + "]";
+}
+
+std::string StatisticsText(const ChannelSums& sums) {
+  return "{\"pictures\": " + std::to_string(sums.pictures) + ", \"pixels\": " + std::to_string(sums.pixels) +
+         ", \"sum\": " + SumsText(sums.sum) + ", \"sum_of_squares\": " + SumsText(sums.sum_of_squares) + "}";
+}
+
+// What a number of the manifest can be; readers in other languages have signed 64 bits at the best.
+bool FitsNumbers(const ChannelSums& sums) {
+  constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
+  const auto fits = [](std::uint64_t n) { return n <= kMost; };
+  return fits(sums.pictures) && fits(sums.pixels) && std::all_of(sums.sum.begin(), sums.sum.end(), fits) &&
+         std::all_of(sums.sum_of_squares.begin(), sums.sum_of_squares.end(), fits);
+}
+
+std::string RevisionLine(const Revision& revision) {
+  return "{\"command\": " + Quoted(revision.command) + ", \"request\": \"" + revision.request.Hex() +
+         "\", \"records\": " + std::to_string(revision.records) + "}";
 }
 
 // ---- Reading
@@ -169,10 +200,62 @@ Histogram ParseHistogram(const Field& field, std::uint64_t records) {
 }
 
 LabelKind ParseLabelKind(const Field& field) {
-  for (const LabelKind kind : {LabelKind::kClass, LabelKind::kInteger}) {
+  for (const LabelKind kind : {LabelKind::kClass, LabelKind::kInteger, LabelKind::kList, LabelKind::kFloat}) {
     if (field.Text() == Name(kind)) return kind;
   }
-  field.Fail("is neither \"class\" nor \"integer\"");
+  field.Fail("is none of \"class\", \"integer\", \"list\" and \"float\"");
+}
+
+CodecReceipt ParseReceipt(const Field& field) {
+  CodecReceipt receipt;
+  receipt.encoding = field.At("encoding").Text();
+  receipt.codec = field.At("codec").Text();
+  receipt.sample_records = field.At("sample_records").Number();
+  receipt.sample_raw_bytes = field.At("sample_raw_bytes").Number();
+  receipt.sample_stored_bytes = field.At("sample_stored_bytes").Number();
+  receipt.decode_ns_per_record = field.At("decode_ns_per_record").Number();
+  return receipt;
+}
+
+std::array<std::uint64_t, 3> ParseSums(const Field& field) {
+  std::vector<std::uint64_t> sums;
+  field.Each([&](const Field& number) { sums.push_back(number.Number()); });
+  if (sums.size() != 3) field.Fail("does not have a number for each of three channels");
+  return {sums[0], sums[1], sums[2]};
+}
+
+// Whoever takes a mean divides by the pixels, and a deviation is the root of what must not be below 0.
+ChannelSums ParseStatistics(const Field& field) {
+  ChannelSums sums;
+  sums.pictures = field.At("pictures").Number();
+  sums.pixels = field.At("pixels").Number();
+  sums.sum = ParseSums(field.At("sum"));
+  sums.sum_of_squares = ParseSums(field.At("sum_of_squares"));
+  for (std::size_t c = 0; c < 3; ++c) {
+    using Wide = unsigned __int128;
+    if (Wide{sums.sum[c]} > Wide{sums.pixels} * 255) field.At("sum").Fail("is more than that many pixels can have");
+    const bool possible = Wide{sums.sum_of_squares[c]} <= Wide{sums.sum[c]} * 255 &&
+                          Wide{sums.sum[c]} * sums.sum[c] <= Wide{sums.sum_of_squares[c]} * sums.pixels;
+    if (!possible) field.At("sum_of_squares").Fail("does not fit the sums");
+  }
+  return sums;
+}
+
+Revision ParseRevision(const Field& field) {
+  Revision revision;
+  revision.command = field.At("command").Text();
+  revision.request = field.At("request").Digest();
+  revision.records = field.At("records").Number();
+  return revision;
+}
+
+// What manifests of shardpack 1.0.0 do not have.
+void ParseLaterFields(const Field& root, Manifest& manifest) {
+  if (root.Has("receipts"))
+    root.At("receipts").Each([&](const Field& field) { manifest.receipts.push_back(ParseReceipt(field)); });
+  if (root.Has("statistics")) manifest.statistics = ParseStatistics(root.At("statistics"));
+  if (root.Has("revisions"))
+    root.At("revisions").Each([&](const Field& field) { manifest.revisions.push_back(ParseRevision(field)); });
 }
 
 void ParseShards(const Field& root, Manifest& manifest) {
@@ -215,6 +298,7 @@ Manifest ParseManifest(const Field& root) {
   manifest.request_digest = root.At("request_digest").Digest();
   manifest.dataset_digest = root.At("dataset_digest").Digest();
   manifest.creator = root.At("creator").Text();
+  ParseLaterFields(root, manifest);
   return manifest;
 }
 
@@ -243,8 +327,11 @@ std::string Manifest::ToJson() const {
   add("encodings",
       Join(encodings, "{", "}", "\n    ", [&](const auto& e) { return Quoted(e.first) + ": " + number(e.second); }));
   add("codecs", Join(codecs, "{", "}", "\n    ", CodecText));
+  if (!receipts.empty()) add("receipts", Join(receipts, "[", "]", "\n    ", ReceiptLine));
   add("widths", HistogramText(widths));
   add("heights", HistogramText(heights));
+  if (statistics && FitsNumbers(*statistics)) add("statistics", StatisticsText(*statistics));
+  if (!revisions.empty()) add("revisions", Join(revisions, "[", "]", "\n    ", RevisionLine));
   out += "  \"shards\": " + Join(shards, "[", "]", "\n    ", ShardLine) + "\n}\n";
   return out;
 }

@@ -22,6 +22,8 @@ std::string_view Name(Encoding encoding) {
       return "tiff";
     case Encoding::kPnm:
       return "pnm";
+    case Encoding::kPixels:
+      return "pixels";
     case Encoding::kUnknown:
       break;
   }
@@ -30,7 +32,7 @@ std::string_view Name(Encoding encoding) {
 
 std::string_view FileExtension(Encoding encoding) {
   if (encoding == Encoding::kJpeg) return "jpg";
-  return encoding == Encoding::kUnknown ? "bin" : Name(encoding);
+  return encoding == Encoding::kUnknown || encoding == Encoding::kPixels ? "bin" : Name(encoding);
 }
 
 std::string_view Name(Codec codec) {
@@ -41,6 +43,8 @@ std::string_view Name(Codec codec) {
       return "zstd";
     case Codec::kZstdDictionary:
       return "zstd-dictionary";
+    case Codec::kZstdBlock:
+      return "zstd-block";
   }
   return "unknown";
 }

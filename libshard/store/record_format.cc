@@ -15,7 +15,7 @@ namespace {
 constexpr char kHeaderMagic[] = "\x89SHPK\r\n\x1A";
 
 constexpr std::uint64_t kMaxHeaderBytes = 4096;
-constexpr std::uint8_t kLastEncoding = static_cast<std::uint8_t>(Encoding::kPnm);
+constexpr std::uint8_t kLastEncoding = static_cast<std::uint8_t>(Encoding::kPixels);
 constexpr std::uint8_t kLastCodec = static_cast<std::uint8_t>(Codec::kZstdDictionary);
 
 [[noreturn]] void ThrowNoShard(Bytes file, const std::string& path) {

@@ -35,11 +35,27 @@ Manifest Full() {
   return m;
 }
 
+// With what not every dataset has: five pixels of 10 and 20 of the first channel, 255 and 0 of the others.
+Manifest WithAllFields() {
+  Manifest m = Full();
+  m.receipts = {{"jpeg", "zstd-dictionary", 100, 90000, 40000, 1100}, {"png", "stored", 7, 800, 800, 0}};
+  m.statistics = ChannelSums{2, 5, {70, 1275, 0}, {1100, 325125, 0}};
+  m.revisions = {{"append", {9, 8}, 12}, {"amend", {7, 6}, 0}};
+  return m;
+}
+
 bool Same(const Manifest& a, const Manifest& b) { return a.ToJson() == b.ToJson(); }
 
 // The manifest with one piece of its text exchanged.
 std::string Changed(const std::string& from, const std::string& to) {
   std::string text = Full().ToJson();
+  const std::size_t at = text.find(from);
+  REQUIRE(at != std::string::npos);
+  return text.replace(at, from.size(), to);
+}
+
+std::string ChangedOfAll(const std::string& from, const std::string& to) {
+  std::string text = WithAllFields().ToJson();
   const std::size_t at = text.find(from);
   REQUIRE(at != std::string::npos);
   return text.replace(at, from.size(), to);
@@ -84,6 +100,62 @@ TEST_CASE("a manifest reads back as it was written", "[manifest]") {
   CHECK(Same(Manifest{}, Manifest::FromJson(Manifest{}.ToJson(), "x")));
 }
 
+TEST_CASE("receipts, statistics and revisions read back as they were written", "[manifest]") {
+  const Manifest a = WithAllFields();
+  const Manifest b = Manifest::FromJson(a.ToJson(), "x");
+  CHECK(b.receipts == a.receipts);
+  CHECK(b.statistics == a.statistics);
+  CHECK(b.revisions == a.revisions);
+  CHECK(Same(a, b));
+}
+
+TEST_CASE("a manifest without the later fields reads as one that has none", "[manifest]") {
+  const std::string text = Full().ToJson();
+  CHECK_THAT(text, !Contains("receipts") && !Contains("statistics") && !Contains("revisions"));
+  const Manifest b = Manifest::FromJson(text, "x");
+  CHECK(b.receipts.empty());
+  CHECK_FALSE(b.statistics.has_value());
+  CHECK(b.revisions.empty());
+}
+
+TEST_CASE("each kind of label has its name in the manifest", "[manifest]") {
+  const std::pair<LabelKind, const char*> kinds[] = {{LabelKind::kClass, "class"},
+                                                     {LabelKind::kInteger, "integer"},
+                                                     {LabelKind::kList, "list"},
+                                                     {LabelKind::kFloat, "float"}};
+  for (const auto& [kind, name] : kinds) {
+    Manifest m = Full();
+    m.label_kind = kind;
+    CHECK_THAT(m.ToJson(), Contains("\"label_kind\": \"" + std::string(name) + "\","));
+    CHECK(Manifest::FromJson(m.ToJson(), "x").label_kind == kind);
+  }
+}
+
+TEST_CASE("statistics beyond 63 bits are left out", "[manifest]") {
+  Manifest m = WithAllFields();
+  m.statistics->sum_of_squares[1] = std::uint64_t{1} << 63;
+  CHECK_THAT(m.ToJson(), !Contains("statistics"));
+}
+
+TEST_CASE("wrong receipts, statistics and revisions are refused with the field's name", "[manifest]") {
+  CHECK_THAT(Refused(ChangedOfAll("\"sample_records\": 7", "\"sample_records\": -7")),
+             Contains("\"receipts[1].sample_records\""));
+  CHECK_THAT(Refused(ChangedOfAll("\"codec\": \"stored\"", "\"codec\": 0")), Contains("\"receipts[1].codec\""));
+  CHECK_THAT(Refused(ChangedOfAll("\"decode_ns_per_record\": 1100", "\"decode\": 1100")),
+             Contains("\"receipts[0].decode_ns_per_record\" is missing"));
+  CHECK_THAT(Refused(ChangedOfAll("\"sum\": [70, 1275, 0]", "\"sum\": [70, 1275]")), Contains("\"statistics.sum\""));
+  CHECK_THAT(Refused(ChangedOfAll("\"sum\": [70, 1275, 0]", "\"sum\": [70, 1276, 0]")),
+             Contains("\"statistics.sum\" is more than"));
+  // 980 is what five pixels of 14 have, the least for this sum.
+  CHECK(Manifest::FromJson(ChangedOfAll("[1100, ", "[980, "), "x").statistics->sum_of_squares[0] == 980);
+  CHECK_THAT(Refused(ChangedOfAll("[1100, ", "[979, ")), Contains("\"statistics.sum_of_squares\""));
+  CHECK_THAT(Refused(ChangedOfAll("[1100, ", "[17851, ")), Contains("\"statistics.sum_of_squares\""));
+  CHECK_THAT(Refused(ChangedOfAll("\"pictures\": 2", "\"pictures\": 9223372036854775808")),
+             Contains("\"statistics.pictures\" is out of range"));
+  CHECK_THAT(Refused(ChangedOfAll("\"command\": \"amend\"", "\"command\": []")), Contains("\"revisions[1].command\""));
+  CHECK_THAT(Refused(ChangedOfAll(Digest128{7, 6}.Hex(), "7")), Contains("\"revisions[1].request\""));
+}
+
 TEST_CASE("the manifest's text is ASCII or UTF-8, a shard a line", "[manifest]") {
   const std::string text = Full().ToJson();
   CHECK(IsUtf8(text));
@@ -108,7 +180,7 @@ TEST_CASE("a manifest that is wrong is refused with the field's name", "[manifes
   CHECK_THAT(Refused(Changed("\"bytes\": 8192", "\"bites\": 8192")), Contains("\"shards[0].bytes\" is missing"));
   CHECK_THAT(Refused(Changed("00000000000000010", "0000000000000001g")), Contains("\"shards[0].digest\""));
   CHECK_THAT(Refused(Changed("\"images\": \"keep\"", "\"images\": 1")), Contains("\"options.images\" is not a string"));
-  CHECK_THAT(Refused(Changed("\"label_kind\": \"integer\"", "\"label_kind\": \"list\"")), Contains("\"label_kind\""));
+  CHECK_THAT(Refused(Changed("\"label_kind\": \"integer\"", "\"label_kind\": \"string\"")), Contains("\"label_kind\""));
   CHECK_THAT(Refused(Changed("{\"hex\": \"fffe\"}", "{\"hex\": \"ff0\"}")), Contains("\"classes[2]\""));
   CHECK_THAT(Refused(Changed("{\"hex\": \"fffe\"}", "{\"hex\": \"61\"}")), Contains("\"classes[2]\""));
   CHECK_THAT(Refused(Changed("{\"hex\": \"fffe\"}", "[]")), Contains("\"classes[2]\" is not a string"));

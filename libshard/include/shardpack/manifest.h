@@ -79,7 +79,7 @@ struct Manifest {
   std::map<std::string, CodecCount> codecs;        // "stored" -> ...
   Histogram widths, heights;
   std::vector<CodecReceipt> receipts;
-  std::optional<ChannelSums> statistics;  // where they were asked for
+  std::optional<ChannelSums> statistics;  // where they were asked for; left out of the text where a sum is 2^63 or more
   std::vector<Revision> revisions;
   Digest128 request_digest;  // options, keys and sizes of the inputs
   Digest128 dataset_digest;  // of the content: see DatasetDigester
