@@ -6,6 +6,7 @@
 
 #include "libshard/pack/dictionary.h"
 #include "libshard/store/compression.h"
+#include "libshard/store/record_block.h"
 
 namespace shardpack {
 namespace {
@@ -246,6 +247,14 @@ struct RecordCompressor::Impl {
     if (!plan.dictionary.empty()) with_dictionary.emplace(plan.level, plan.dictionary);
   }
 
+  // Appends the frame, or nothing where it does not gain; says which.
+  bool TryOn(Bytes raw, Compressor& compressor, std::vector<std::byte>& out) const {
+    const Bytes frame = compressor.Compress(raw);
+    const bool gains = Gains(raw.size(), frame.size());
+    if (gains) out.insert(out.end(), frame.begin(), frame.end());
+    return gains;
+  }
+
   const CodecPlan& plan;
   Compressor plain;
   std::optional<Compressor> with_dictionary;
@@ -255,14 +264,18 @@ RecordCompressor::RecordCompressor(const CodecPlan& plan) : impl_(std::make_uniq
 RecordCompressor::~RecordCompressor() = default;
 
 Codec RecordCompressor::Compress(Encoding encoding, Bytes raw, std::vector<std::byte>& out) {
-  Codec codec = impl_->plan.CodecFor(encoding, raw.size());
+  const Codec codec = impl_->plan.CodecFor(encoding, raw.size());
   if (codec == Codec::kStored || codec == Codec::kZstdBlock) return codec;
-  if (codec == Codec::kZstdDictionary && !impl_->with_dictionary) codec = Codec::kZstd;
-  Compressor& compressor = codec == Codec::kZstdDictionary ? *impl_->with_dictionary : impl_->plain;
-  const Bytes frame = compressor.Compress(raw);
-  if (!Gains(raw.size(), frame.size())) return Codec::kStored;
-  out.insert(out.end(), frame.begin(), frame.end());
-  return codec;
+  if (codec == Codec::kZstd || !impl_->with_dictionary) return CompressAlone(raw, out);
+  return impl_->TryOn(raw, *impl_->with_dictionary, out) ? codec : Codec::kStored;
+}
+
+Codec RecordCompressor::CompressAlone(Bytes raw, std::vector<std::byte>& out) {
+  return impl_->TryOn(raw, impl_->plain, out) ? Codec::kZstd : Codec::kStored;
+}
+
+std::size_t RecordCompressor::CompressBlock(std::span<const RecordToWrite> records, std::vector<std::byte>& out) {
+  return EncodeBlock(records, impl_->plain, out);
 }
 
 }  // namespace shardpack

@@ -6,11 +6,13 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "shardpack/manifest.h"
 #include "shardpack/pack.h"
 #include "shardpack/record.h"
+#include "shardpack/shard_writer.h"
 
 namespace shardpack {
 
@@ -66,6 +68,15 @@ class RecordCompressor {
   // stored. kZstdBlock is not made here: it returns kZstdBlock for a record that belongs into a block, and appends
   // nothing.
   Codec Compress(Encoding encoding, Bytes raw, std::vector<std::byte>& out);
+
+  // The same with zstd for a record that no block has room for: ShareOfBlock() is above kBlockContentBytes, which long
+  // metadata can do.
+  Codec CompressAlone(Bytes raw, std::vector<std::byte>& out);
+
+  // Appends the frame of records of kZstdBlock that follow one another in a shard and returns its size; their payloads
+  // are the encoded images. ShardWriter::AppendBlock() takes it. A block ends where the next record is of another
+  // codec, or the sum of ShareOfBlock() (libshard/store/record_block.h) would pass kBlockContentBytes.
+  std::size_t CompressBlock(std::span<const RecordToWrite> records, std::vector<std::byte>& out);
 
  private:
   struct Impl;

@@ -74,6 +74,13 @@ std::uint64_t MaxRawBytes(std::uint64_t stored_bytes) noexcept {
   return (stored_bytes / 4 + 1) * ZSTD_BLOCKSIZE_MAX;
 }
 
+std::optional<std::uint64_t> FrameContentBytes(Bytes stored) noexcept {
+  const unsigned long long size = ZSTD_getFrameContentSize(stored.data(), stored.size());
+  if (size == ZSTD_CONTENTSIZE_UNKNOWN || size == ZSTD_CONTENTSIZE_ERROR || size > MaxRawBytes(stored.size()))
+    return std::nullopt;
+  return size;
+}
+
 bool Decompress(Bytes stored, std::size_t raw_bytes, const DecompressionDictionary* dictionary,
                 std::vector<std::byte>& out) {
   if (ZSTD_getFrameContentSize(stored.data(), stored.size()) != raw_bytes) return false;

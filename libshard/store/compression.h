@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "shardpack/record.h"
@@ -41,6 +42,10 @@ class DecompressionDictionary {
 
 // The largest number of bytes that `stored_bytes` of zstd can stand for: a limit before memory is asked for.
 std::uint64_t MaxRawBytes(std::uint64_t stored_bytes) noexcept;
+
+// The size of the content that the frame states; nullopt where `stored` is no frame, states none, or is too short for
+// it.
+std::optional<std::uint64_t> FrameContentBytes(Bytes stored) noexcept;
 
 // Decompresses `stored` to exactly `raw_bytes` bytes in `out`; false where that is not what it holds. Uses a context of
 // the calling thread.

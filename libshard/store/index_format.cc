@@ -33,6 +33,7 @@ std::string SectionName(const SectionEntry& entry) {
     case SectionId::kColumn:
       if (entry.column == kMetadataColumn) return "metadata positions";
       if (entry.column == kSideDataColumn) return "side-data positions";
+      if (entry.column == kBlockColumn) return "block positions";
       return "column " + std::to_string(entry.column);
     case SectionId::kKeyHeap:
       return "keys";

@@ -22,7 +22,7 @@ struct ShardReader::Impl {
 
   void BindSections();
   void Bind(const SectionEntry& entry);
-  void BindColumn(const SectionEntry& entry);
+  BlockedSection* Column(std::uint32_t column);  // null where it is not known
   void SetChecks();
   bool IsBound(const SectionEntry& entry) const;  // to one of the members below
   [[noreturn]] void Corrupt(std::uint64_t offset, const std::string& message) const;
@@ -35,6 +35,11 @@ struct ShardReader::Impl {
 
   void Read(std::uint64_t i, std::vector<std::byte>& out) const;
   void Inflate(std::uint64_t i, const RecordInfo& info, Bytes stored, std::vector<std::byte>& out) const;
+  void ReadFromBlock(std::uint64_t i, const RecordInfo& info, std::vector<std::byte>& out) const;
+  // The content of the frame that record `i` lies in. Ends with the calling thread's next call, of any reader.
+  Bytes BlockContent(std::uint64_t i, const RecordInfo& info) const;
+  // A copy of the payload in memory of the calling thread, checked.
+  Bytes CheckedCopy(std::uint64_t i, const RecordInfo& info) const;
   const DecompressionDictionary* Dictionary() const;
   const std::vector<std::string>& ClassNames() const;
 
@@ -45,6 +50,7 @@ struct ShardReader::Impl {
   };
   LabelRange Label(std::int64_t label) const;
 
+  const std::uint64_t id;  // no other reader of this process ever has it
   std::filesystem::path path;
   std::string path_text;
   MappedFile file;
@@ -53,7 +59,7 @@ struct ShardReader::Impl {
   std::vector<SectionEntry> section_entries;
   Digest128 index_digest;
   BlockedSection rows, keys, metadata_positions, metadata, side_data_positions, side_data, lookup, labels, classmates,
-      dictionary, class_names;
+      dictionary, class_names, block_positions;
 
   // Made at first use. The mutex is taken once each.
   mutable std::mutex mutex;

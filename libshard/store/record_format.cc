@@ -16,7 +16,8 @@ constexpr char kHeaderMagic[] = "\x89SHPK\r\n\x1A";
 
 constexpr std::uint64_t kMaxHeaderBytes = 4096;
 constexpr std::uint8_t kLastEncoding = static_cast<std::uint8_t>(Encoding::kPixels);
-constexpr std::uint8_t kLastCodec = static_cast<std::uint8_t>(Codec::kZstdDictionary);
+constexpr std::uint8_t kLastCodec = static_cast<std::uint8_t>(Codec::kZstdBlock);
+constexpr std::uint8_t kMetadataFollows = 0x80;  // in the codec's byte of a record header
 
 [[noreturn]] void ThrowNoShard(Bytes file, const std::string& path) {
   const char* what = "";
@@ -66,8 +67,13 @@ FileHeader DecodeHeader(Bytes file, const std::string& path) {
 
 void Encode(const RecordHeader& header, std::byte* to) {
   assert(header.key.size() <= kMaxKeyBytes);
-  const std::size_t size = RecordHeaderBytes(header.key.size());
-  std::memset(to + size - kChecksumBytes - 8, 0, 8);  // the padding of the key, if any, ends here
+  assert((header.codec & kMetadataFollows) == 0);
+  const std::size_t size = RecordHeaderBytes(header);
+  const std::size_t metadata_at = RecordHeaderBytes(header.key.size()) - kChecksumBytes;
+  const bool has_metadata = !header.metadata.empty();
+  // Paddings, if any, end here.
+  std::memset(to + metadata_at - 8, 0, 8);
+  std::memset(to + size - kChecksumBytes - 8, 0, 8);
   Store(to, header.sync_marker);
   Store(to + 8, header.record);
   Store(to + 12, header.stored_bytes);
@@ -75,8 +81,12 @@ void Encode(const RecordHeader& header, std::byte* to) {
   Store(to + 24, header.stored_xxh3_low);
   Store(to + 28, static_cast<std::uint16_t>(header.key.size()));
   Store(to + 30, header.encoding);
-  Store(to + 31, header.codec);
+  Store(to + 31, static_cast<std::uint8_t>(header.codec | (has_metadata ? kMetadataFollows : 0)));
   std::memcpy(to + kRecordHeaderBytes, header.key.data(), header.key.size());
+  if (has_metadata) {
+    Store(to + metadata_at, static_cast<std::uint32_t>(header.metadata.size()));
+    std::memcpy(to + metadata_at + 4, header.metadata.data(), header.metadata.size());
+  }
   Seal({to, size});
 }
 
@@ -84,19 +94,29 @@ HeaderState DecodeRecordHeader(Bytes bytes, RecordHeader& header) {
   if (bytes.size() < kRecordHeaderBytes) return HeaderState::kBadSize;
   const std::byte* const from = bytes.data();
   const std::uint16_t key_bytes = Load<std::uint16_t>(from + 28);
-  const std::uint64_t size = RecordHeaderBytes(key_bytes);
-  if (size > bytes.size()) return HeaderState::kBadSize;
+  const std::uint8_t codec = Load<std::uint8_t>(from + 31);
+  const bool has_metadata = (codec & kMetadataFollows) != 0;
+  const std::uint64_t metadata_at = RecordHeaderBytes(key_bytes) - kChecksumBytes;
+  if (metadata_at + kChecksumBytes > bytes.size()) return HeaderState::kBadSize;  // as many bytes as the size's word
+  const std::uint32_t metadata_bytes = has_metadata ? Load<std::uint32_t>(from + metadata_at) : 0;
+  const std::uint64_t size = RecordHeaderBytes(key_bytes, metadata_bytes);
+  if (size > bytes.size() || has_metadata != (metadata_bytes != 0)) return HeaderState::kBadSize;
   if (!IsSealed(bytes.first(size))) return HeaderState::kBadChecksum;
   const std::size_t key_end = kRecordHeaderBytes + key_bytes;
-  if (!AllZero(bytes.subspan(key_end, size - kChecksumBytes - key_end))) return HeaderState::kBadPadding;
+  const std::size_t metadata_end = has_metadata ? metadata_at + 4 + metadata_bytes : metadata_at;
+  if (!AllZero(bytes.subspan(key_end, metadata_at - key_end)) ||
+      !AllZero(bytes.subspan(metadata_end, size - kChecksumBytes - metadata_end))) {
+    return HeaderState::kBadPadding;
+  }
   header.sync_marker = Load<std::uint64_t>(from);
   header.record = Load<std::uint32_t>(from + 8);
   header.stored_bytes = Load<std::uint32_t>(from + 12);
   header.label = Load<std::int64_t>(from + 16);
   header.stored_xxh3_low = Load<std::uint32_t>(from + 24);
   header.encoding = Load<std::uint8_t>(from + 30);
-  header.codec = Load<std::uint8_t>(from + 31);
+  header.codec = static_cast<std::uint8_t>(codec & ~kMetadataFollows);
   header.key = AsText(bytes.subspan(kRecordHeaderBytes, key_bytes));
+  header.metadata = has_metadata ? AsText(bytes.subspan(metadata_at + 4, metadata_bytes)) : std::string_view();
   return HeaderState::kGood;
 }
 
@@ -152,7 +172,8 @@ RowFault ValidateRow(const std::byte* from, const RowLimits& limits) noexcept {
   }
   if (row.key_offset > limits.key_heap_bytes || row.key_bytes > limits.key_heap_bytes - row.key_offset)
     return corrupt("corrupt: the key leaves its heap");
-  const std::uint64_t smallest = kHeaderBytes + RecordHeaderBytes(row.key_bytes);
+  const bool in_block = info.codec == Codec::kZstdBlock;  // whose header has no key
+  const std::uint64_t smallest = kHeaderBytes + RecordHeaderBytes(in_block ? 0 : row.key_bytes);
   if (info.offset % kPayloadAlignment != 0 || info.offset < smallest || info.offset > limits.payload_end ||
       info.stored_bytes > limits.payload_end - info.offset) {
     return corrupt("corrupt: the payload leaves its region");
@@ -166,6 +187,7 @@ RowFault ValidateRow(const std::byte* from, const RowLimits& limits) noexcept {
   }
   if (info.codec == Codec::kZstdDictionary && !limits.has_dictionary)
     return corrupt("corrupt: the shard has no dictionary");
+  if (in_block && !limits.has_block_positions) return corrupt("corrupt: the shard has no positions in blocks");
   return {};
 }
 

@@ -36,6 +36,8 @@ inline constexpr std::size_t kMaxKeyBytes = 65535;
 // Low 16 bits: a reader refuses those it does not know; high 16 bits: it ignores them.
 inline constexpr std::uint32_t kRefuseUnknown = 0xFFFF;
 
+inline constexpr std::size_t kSyncMarkerInHeader = 16, kSyncMarkerInFooter = 88;
+
 struct FileHeader {
   std::uint16_t version = kFormatVersion;
   std::uint64_t sync_marker = 0;
@@ -43,6 +45,9 @@ struct FileHeader {
 std::array<std::byte, kHeaderBytes> Encode(const FileHeader& header);
 // Tells apart what is no shard, what is damaged, and what is newer.
 FileHeader DecodeHeader(Bytes file, const std::string& path);
+
+// The number in the header before the copy of the dictionary.
+inline constexpr std::uint32_t kDictionaryRecord = 0xFFFFFFFF;
 
 struct RecordHeader {
   std::uint64_t sync_marker = 0;
@@ -53,15 +58,20 @@ struct RecordHeader {
   std::string_view key;
   std::uint8_t encoding = 0;
   std::uint8_t codec = 0;
+  std::string_view metadata = {};  // so that `repair` brings it back; empty for none
   friend bool operator==(const RecordHeader&, const RecordHeader&) = default;
 };
-// With key, padding and checksum.
-constexpr std::uint64_t RecordHeaderBytes(std::uint64_t key_bytes) {
-  return kRecordHeaderBytes + ((key_bytes + 7) & ~std::uint64_t{7}) + kChecksumBytes;
+// With key, metadata, padding and checksum.
+constexpr std::uint64_t RecordHeaderBytes(std::uint64_t key_bytes, std::uint64_t metadata_bytes = 0) {
+  const std::uint64_t metadata_part = metadata_bytes == 0 ? 0 : (4 + metadata_bytes + 7) & ~std::uint64_t{7};
+  return kRecordHeaderBytes + ((key_bytes + 7) & ~std::uint64_t{7}) + metadata_part + kChecksumBytes;
 }
-void Encode(const RecordHeader& header, std::byte* to);  // writes RecordHeaderBytes(key.size()) bytes
+inline std::uint64_t RecordHeaderBytes(const RecordHeader& header) {
+  return RecordHeaderBytes(header.key.size(), header.metadata.size());
+}
+void Encode(const RecordHeader& header, std::byte* to);  // writes RecordHeaderBytes(header) bytes
 enum class HeaderState { kGood, kBadSize, kBadChecksum, kBadPadding };
-// `bytes` begins with the header; its key is a view into it.
+// `bytes` begins with the header; its key and metadata are views into it.
 HeaderState DecodeRecordHeader(Bytes bytes, RecordHeader& header);
 
 struct Row {
@@ -77,6 +87,7 @@ struct RowLimits {
   std::uint64_t payload_end = 0;
   std::uint64_t key_heap_bytes = 0;
   bool has_dictionary = false;
+  bool has_block_positions = false;
 };
 struct RowFault {
   ErrorCode code = ErrorCode::kCorruption;
@@ -99,7 +110,7 @@ enum class SectionId : std::uint32_t {
   kClassNames = 11,
 };
 inline constexpr std::uint32_t kMustUnderstand = 1;  // section flag
-inline constexpr std::uint32_t kMetadataColumn = 1, kSideDataColumn = 2;
+inline constexpr std::uint32_t kMetadataColumn = 1, kSideDataColumn = 2, kBlockColumn = 3;
 inline constexpr std::uint16_t kColumnU64 = 1;  // column type
 
 struct SectionEntry {

@@ -1,5 +1,6 @@
 // Opening a shard: which section is which, and what the values of each must fit.
 #include <algorithm>
+#include <atomic>
 #include <iterator>
 
 #include "libshard/store/coding.h"
@@ -7,8 +8,17 @@
 
 namespace shardpack {
 
+namespace {
+
+std::uint64_t NextId() {
+  static std::atomic<std::uint64_t> last{0};
+  return ++last;
+}
+
+}  // namespace
+
 ShardReader::Impl::Impl(const std::filesystem::path& shard)
-    : path(shard), path_text(shard.string()), file(MappedFile::Open(shard)) {
+    : id(NextId()), path(shard), path_text(shard.string()), file(MappedFile::Open(shard)) {
   const Bytes bytes = file.bytes();
   header = DecodeHeader(bytes, path_text);
   footer = DecodeFooter(bytes, path_text);
@@ -29,8 +39,22 @@ void ShardReader::Impl::BindSections() {
   const std::uint64_t n = footer.num_records;
   const bool whole = rows.size() == n && lookup.size() == n && classmates.size() == n &&
                      (metadata.bytes() == 0 || metadata_positions.size() == n) &&
-                     (side_data.bytes() == 0 || side_data_positions.size() == n);
+                     (side_data.bytes() == 0 || side_data_positions.size() == n) &&
+                     (block_positions.bytes() == 0 || block_positions.size() == n);
   if (!whole) Corrupt(footer.section_table_offset, "corrupt: sections do not fit " + std::to_string(n) + " records");
+}
+
+BlockedSection* ShardReader::Impl::Column(std::uint32_t column) {
+  switch (column) {
+    case kMetadataColumn:
+      return &metadata_positions;
+    case kSideDataColumn:
+      return &side_data_positions;
+    case kBlockColumn:
+      return &block_positions;
+    default:
+      return nullptr;
+  }
 }
 
 void ShardReader::Impl::Bind(const SectionEntry& entry) {
@@ -66,12 +90,11 @@ void ShardReader::Impl::Bind(const SectionEntry& entry) {
     case SectionId::kClassNames:
       return bind(class_names, 1, kHeapBlockShift);
     case SectionId::kColumn:
-      if (entry.column == kMetadataColumn || entry.column == kSideDataColumn) {
+      if (BlockedSection* const column = Column(entry.column)) {
         if (entry.column_type != kColumnU64 || entry.column_width != kPositionBytes) {
           Corrupt(footer.section_table_offset, "corrupt: type of column " + std::to_string(entry.column));
         }
-        return bind(entry.column == kMetadataColumn ? metadata_positions : side_data_positions, kPositionBytes,
-                    kArrayBlockShift);
+        return bind(*column, kPositionBytes, kArrayBlockShift);
       }
       break;
     case SectionId::kSharedTables:
@@ -86,13 +109,13 @@ void ShardReader::Impl::Bind(const SectionEntry& entry) {
 bool ShardReader::Impl::IsBound(const SectionEntry& entry) const {
   const BlockedSection* const bound[] = {
       &rows,   &keys,   &metadata_positions, &metadata,   &side_data_positions, &side_data,
-      &lookup, &labels, &classmates,         &dictionary, &class_names};
+      &lookup, &labels, &classmates,         &dictionary, &class_names,         &block_positions};
   return std::any_of(std::begin(bound), std::end(bound),
                      [&](const BlockedSection* section) { return section->entry() == entry; });
 }
 
 void ShardReader::Impl::SetChecks() {
-  const RowLimits limits{footer.payload_end, keys.bytes(), dictionary.bytes() != 0};
+  const RowLimits limits{footer.payload_end, keys.bytes(), dictionary.bytes() != 0, block_positions.bytes() != 0};
   rows.SetCheck([this, limits](std::uint64_t block, Bytes bytes) {
     const std::uint64_t first = block << kArrayBlockShift;
     for (std::uint64_t i = 0; i < bytes.size() / kRowBytes; ++i) {

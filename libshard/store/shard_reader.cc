@@ -4,6 +4,7 @@
 
 #include "libshard/store/coding.h"
 #include "libshard/store/reader_impl.h"
+#include "libshard/store/record_block.h"
 
 namespace shardpack {
 
@@ -22,24 +23,66 @@ Bytes ShardReader::Impl::HeapEntry(std::uint64_t i, const BlockedSection& positi
   return heap.Range(position + 3, Load<std::uint32_t>(length.data()), i, positions.OffsetOf(i));
 }
 
+// What is hashed is a copy, so that no later change of the mapping can pass.
+Bytes ShardReader::Impl::CheckedCopy(std::uint64_t i, const RecordInfo& info) const {
+  thread_local std::vector<std::byte> stored;
+  const std::byte* const payload = file.bytes().data() + info.offset;
+  stored.assign(payload, payload + info.stored_bytes);
+  if (Xxh3_64(stored) != info.stored_xxh3) [[unlikely]]
+    throw Error(ErrorCode::kCorruption, At(i, info.offset), "corrupt: checksum mismatch in the payload");
+  return stored;
+}
+
 // A stored record is copied once, into the caller's buffer: assign() neither clears what it will overwrite nor gives
-// memory back. The copy is what is hashed, so that no later change of the mapping can pass.
+// memory back.
 void ShardReader::Impl::Read(std::uint64_t i, std::vector<std::byte>& out) const {
   const RecordInfo info = RowAt(i).info;
-  const std::byte* const payload = file.bytes().data() + info.offset;
-  const auto check = [&](const std::vector<std::byte>& copy) {
-    if (Xxh3_64(copy) != info.stored_xxh3) [[unlikely]] {
-      throw Error(ErrorCode::kCorruption, At(i, info.offset), "corrupt: checksum mismatch in the payload");
+  switch (info.codec) {
+    case Codec::kStored: {
+      const std::byte* const payload = file.bytes().data() + info.offset;
+      out.assign(payload, payload + info.stored_bytes);
+      if (Xxh3_64(out) != info.stored_xxh3) [[unlikely]]
+        throw Error(ErrorCode::kCorruption, At(i, info.offset), "corrupt: checksum mismatch in the payload");
+      return;
     }
-  };
-  if (info.codec == Codec::kStored) {
-    out.assign(payload, payload + info.stored_bytes);
-    return check(out);
+    case Codec::kZstdBlock:
+      return ReadFromBlock(i, info, out);
+    case Codec::kZstd:
+    case Codec::kZstdDictionary:
+      return Inflate(i, info, CheckedCopy(i, info), out);
   }
-  thread_local std::vector<std::byte> stored;
-  stored.assign(payload, payload + info.stored_bytes);
-  check(stored);
-  Inflate(i, info, stored, out);
+}
+
+// Neighbours are read one after the other more often than not: the last block of each thread is kept.
+Bytes ShardReader::Impl::BlockContent(std::uint64_t i, const RecordInfo& info) const {
+  struct LastBlock {
+    std::uint64_t reader = 0, offset = 0, stored_xxh3 = 0;
+    std::uint32_t stored_bytes = 0;
+    std::vector<std::byte> content;
+  };
+  thread_local LastBlock last;
+  const bool same = last.reader == id && last.offset == info.offset && last.stored_xxh3 == info.stored_xxh3 &&
+                    last.stored_bytes == info.stored_bytes;
+  if (same) return last.content;
+  last.reader = 0;
+  if (!InflateBlock(CheckedCopy(i, info), last.content))
+    throw Error(ErrorCode::kCorruption, At(i, info.offset), "corrupt: the block does not decompress");
+  last.reader = id;
+  last.offset = info.offset;
+  last.stored_xxh3 = info.stored_xxh3;
+  last.stored_bytes = info.stored_bytes;
+  return last.content;
+}
+
+void ShardReader::Impl::ReadFromBlock(std::uint64_t i, const RecordInfo& info, std::vector<std::byte>& out) const {
+  const std::uint64_t position = Load<std::uint64_t>(block_positions.At(i));
+  const Bytes content = BlockContent(i, info);
+  if (position > content.size() || info.raw_bytes > content.size() - position)
+    throw Error(ErrorCode::kCorruption, At(i, block_positions.OffsetOf(i)), "corrupt: the record leaves its block");
+  const Bytes record = content.subspan(position, info.raw_bytes);
+  out.assign(record.begin(), record.end());
+  if (Xxh3_64(out) != info.encoded_xxh3)
+    throw Error(ErrorCode::kCorruption, At(i, info.offset), "corrupt: checksum mismatch after decompression");
 }
 
 void ShardReader::Impl::Inflate(std::uint64_t i, const RecordInfo& info, Bytes stored,

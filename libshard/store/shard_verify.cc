@@ -3,6 +3,7 @@
 
 #include "libshard/store/coding.h"
 #include "libshard/store/reader_impl.h"
+#include "libshard/store/record_block.h"
 
 namespace shardpack {
 
@@ -56,8 +57,15 @@ class ShardVerifier {
   void VerifyUnknownSection(const SectionEntry& entry);
   bool VerifySection(const BlockedSection& section);
   void VerifyRecords();
+  void VerifyDictionaryCopy();
+  void CompareDictionaryCopy(const RecordHeader& found);
   void VerifyRecord(std::uint64_t i);
+  std::uint64_t BeginOf(std::uint64_t i, const Row& row);
+  void VerifyPlace(std::uint64_t i, std::uint64_t begin, const RecordInfo& info);
   void VerifyRecordHeader(std::uint64_t i, const Row& row, std::uint64_t begin);
+  std::uint64_t VerifyBlock(std::uint64_t i);
+  void VerifyBlockHeader(std::uint64_t i, const RecordInfo& info, std::uint64_t begin);
+  void VerifyBlockTable(std::uint64_t i, std::uint64_t end, bool from_start);
   void VerifyPayload(std::uint64_t i);
   void VerifyHeapEntries(std::uint64_t i);
   void VerifyPadding();
@@ -73,6 +81,7 @@ class ShardVerifier {
   bool position_known_ = true;
   std::vector<bool> good_row_block_;
   bool all_rows_ = true, good_lookup_ = true, good_classmates_ = true, good_heaps_ = true, good_names_ = true;
+  bool good_dictionary_ = true;
   std::vector<std::byte> record_;
 };
 
@@ -94,9 +103,10 @@ void ShardVerifier::VerifyBlocks() {
   good_heaps_ = VerifySection(shard_.keys);
   good_heaps_ &= VerifySection(shard_.metadata_positions) & VerifySection(shard_.metadata);
   good_heaps_ &= VerifySection(shard_.side_data_positions) & VerifySection(shard_.side_data);
+  good_heaps_ &= VerifySection(shard_.block_positions);
   good_lookup_ = VerifySection(shard_.lookup);
   good_classmates_ = static_cast<bool>(VerifySection(shard_.labels) & VerifySection(shard_.classmates));
-  VerifySection(shard_.dictionary);
+  good_dictionary_ = VerifySection(shard_.dictionary);
   good_names_ = VerifySection(shard_.class_names);
   for (const SectionEntry& entry : shard_.section_entries) {
     if (!shard_.IsBound(entry)) VerifyUnknownSection(entry);
@@ -104,30 +114,101 @@ void ShardVerifier::VerifyBlocks() {
 }
 
 void ShardVerifier::VerifyRecords() {
-  for (std::uint64_t i = 0; i < shard_.footer.num_records; ++i) {
+  VerifyDictionaryCopy();
+  for (std::uint64_t i = 0; i < shard_.footer.num_records;) {
     if (!good_row_block_[i >> kArrayBlockShift]) {
       position_known_ = false;  // the rows that say where these records end are gone
-      continue;
+      ++i;
+    } else if (shard_.RowAt(i).info.codec == Codec::kZstdBlock) {
+      i = VerifyBlock(i);
+    } else {
+      VerifyRecord(i);
+      ++i;
     }
-    VerifyRecord(i);
   }
   if (position_known_ && position_ != shard_.footer.payload_end) {
     Add({}, position_, "size", "corrupt: bytes between the last record and the end of the payloads");
   }
 }
 
+// Shards of shardpack 1.0.0 have none: there record 0 comes first.
+void ShardVerifier::VerifyDictionaryCopy() {
+  const std::uint64_t bytes = shard_.dictionary.bytes();
+  const std::uint64_t end = kHeaderBytes + RecordHeaderBytes(0) + AlignUp(bytes, kPayloadAlignment);
+  const std::uint64_t payload_end = shard_.footer.payload_end;
+  if (bytes == 0 || end > payload_end) return;
+  RecordHeader found;
+  if (DecodeRecordHeader(file_.subspan(kHeaderBytes, payload_end - kHeaderBytes), found) == HeaderState::kGood) {
+    if (found.record != kDictionaryRecord) return;
+    CompareDictionaryCopy(found);
+  } else {
+    const bool knows_first = !good_row_block_.empty() && good_row_block_[0];
+    if (knows_first && BeginOf(0, shard_.RowAt(0)) == kHeaderBytes) return;  // reported with record 0
+    Add({}, kHeaderBytes, "record-header", "corrupt: the header of the copy of the dictionary");
+  }
+  position_ = end;
+}
+
+void ShardVerifier::CompareDictionaryCopy(const RecordHeader& found) {
+  const std::uint64_t at = kHeaderBytes + RecordHeaderBytes(found), bytes = shard_.dictionary.bytes();
+  RecordHeader wanted;
+  wanted.sync_marker = shard_.header.sync_marker;
+  wanted.record = kDictionaryRecord;
+  wanted.stored_bytes = static_cast<std::uint32_t>(bytes);
+  wanted.stored_xxh3_low = found.stored_xxh3_low;
+  if (found != wanted)
+    return Add({}, kHeaderBytes, "record-header",
+               "corrupt: the header of the copy of the dictionary and the index differ");
+  const Bytes copy = file_.subspan(at, bytes);
+  if (static_cast<std::uint32_t>(Xxh3_64(copy)) != found.stored_xxh3_low) {
+    Add({}, at, "checksum", "corrupt: checksum mismatch in the copy of the dictionary");
+  } else if (good_dictionary_ && !std::ranges::equal(copy, shard_.dictionary.Range(0, bytes, {}, at))) {
+    Add({}, at, "record-header", "corrupt: the copy of the dictionary and the dictionary differ");
+  }
+  CheckZero(at + bytes, at + AlignUp(bytes, kPayloadAlignment), {});
+}
+
 void ShardVerifier::VerifyRecord(std::uint64_t i) {
   const Row row = shard_.RowAt(i);
-  const std::uint64_t begin = row.info.offset - RecordHeaderBytes(row.key_bytes);
-  if (position_known_ && begin != position_)
-    Add(i, begin, "order", "corrupt: the record does not begin where the one before ends");
-  const std::uint64_t end = row.info.offset + row.info.stored_bytes;
-  position_ = AlignUp(end, kPayloadAlignment);
-  position_known_ = true;
+  const std::uint64_t begin = BeginOf(i, row);
+  VerifyPlace(i, begin, row.info);
   VerifyRecordHeader(i, row, begin);
   VerifyHeapEntries(i);
-  CheckZero(end, std::min(position_, shard_.footer.payload_end), i);
+  const bool in_no_block =
+      !good_heaps_ || shard_.block_positions.size() == 0 || Load<std::uint64_t>(shard_.block_positions.At(i)) == 0;
+  if (!in_no_block)
+    Add(i, shard_.block_positions.OffsetOf(i), "range", "corrupt: a position in a block of a record that is in none");
   VerifyPayload(i);
+}
+
+// Where the header before the payload begins. It may have the metadata; those of shardpack 1.0.0 do not.
+std::uint64_t ShardVerifier::BeginOf(std::uint64_t i, const Row& row) {
+  const std::uint64_t offset = row.info.offset;
+  RecordHeader found;
+  const auto is_header = [&](std::uint64_t begin) {
+    return DecodeRecordHeader(file_.subspan(begin, offset - begin), found) == HeaderState::kGood &&
+           RecordHeaderBytes(found) == offset - begin;
+  };
+  if (position_known_ && position_ < offset && is_header(position_)) return position_;
+  const std::uint64_t plain = offset - RecordHeaderBytes(row.key_bytes);
+  if (!good_heaps_) return plain;
+  try {
+    const Bytes metadata = shard_.HeapEntry(i, shard_.metadata_positions, shard_.metadata);
+    const std::uint64_t bytes = RecordHeaderBytes(row.key_bytes, metadata.size());
+    if (bytes > offset - kHeaderBytes) return plain;
+    if ((position_known_ && position_ == offset - bytes) || is_header(offset - bytes)) return offset - bytes;
+  } catch (const Error&) {  // VerifyHeapEntries() says it
+  }
+  return plain;
+}
+
+void ShardVerifier::VerifyPlace(std::uint64_t i, std::uint64_t begin, const RecordInfo& info) {
+  if (position_known_ && begin != position_)
+    Add(i, begin, "order", "corrupt: the record does not begin where the one before ends");
+  const std::uint64_t end = info.offset + info.stored_bytes;
+  position_ = AlignUp(end, kPayloadAlignment);
+  position_known_ = true;
+  CheckZero(end, std::min(position_, shard_.footer.payload_end), i);
 }
 
 void ShardVerifier::VerifyRecordHeader(std::uint64_t i, const Row& row, std::uint64_t begin) {
@@ -148,8 +229,82 @@ void ShardVerifier::VerifyRecordHeader(std::uint64_t i, const Row& row, std::uin
   wanted.encoding = static_cast<std::uint8_t>(row.info.encoding);
   wanted.codec = static_cast<std::uint8_t>(row.info.codec);
   wanted.key = found.key;
-  if (good_heaps_) Try("range", [&] { wanted.key = shard_.Key(i); });
+  wanted.metadata = found.metadata;
+  if (good_heaps_) {
+    Try("range", [&] {
+      wanted.key = shard_.Key(i);
+      if (!found.metadata.empty())
+        wanted.metadata = AsText(shard_.HeapEntry(i, shard_.metadata_positions, shard_.metadata));
+    });
+  }
   if (found != wanted) Add(i, begin, "record-header", "corrupt: the record header and the index differ");
+}
+
+// Records `i` to the last one that shares its frame; returns the number of the next.
+std::uint64_t ShardVerifier::VerifyBlock(std::uint64_t i) {
+  const RecordInfo info = shard_.RowAt(i).info;
+  const std::uint64_t begin = info.offset - RecordHeaderBytes(0);
+  const bool from_start = position_known_;
+  VerifyBlockHeader(i, info, begin);
+  VerifyPlace(i, begin, info);
+  std::uint64_t end = i;
+  for (; end < shard_.footer.num_records && good_row_block_[end >> kArrayBlockShift]; ++end) {
+    const RecordInfo other = shard_.RowAt(end).info;
+    if (other.codec != Codec::kZstdBlock || other.offset != info.offset) break;
+    if (other.stored_bytes != info.stored_bytes || other.stored_xxh3 != info.stored_xxh3)
+      Add(end, shard_.rows.OffsetOf(end), "order", "corrupt: records of one block differ in its size or checksum");
+  }
+  VerifyBlockTable(i, end, from_start);
+  for (std::uint64_t k = i; k < end; ++k) {
+    VerifyHeapEntries(k);
+    VerifyPayload(k);
+  }
+  return end;
+}
+
+void ShardVerifier::VerifyBlockHeader(std::uint64_t i, const RecordInfo& info, std::uint64_t begin) {
+  RecordHeader found, wanted;
+  if (DecodeRecordHeader(file_.subspan(begin, info.offset - begin), found) != HeaderState::kGood)
+    return Add(i, begin, "record-header", "corrupt: the header of the block");
+  wanted.sync_marker = shard_.header.sync_marker;
+  // Where the rows before are gone, records of this block may be among them.
+  wanted.record =
+      position_known_ ? static_cast<std::uint32_t>(i) : std::min(static_cast<std::uint32_t>(i), found.record);
+  wanted.stored_bytes = info.stored_bytes;
+  wanted.stored_xxh3_low = static_cast<std::uint32_t>(info.stored_xxh3);
+  wanted.codec = static_cast<std::uint8_t>(Codec::kZstdBlock);
+  if (found != wanted) Add(i, begin, "record-header", "corrupt: the header of the block and the index differ");
+}
+
+// `from_start`: record `i` is the first of its block. Says nothing where the frame is damaged, which each record does.
+void ShardVerifier::VerifyBlockTable(std::uint64_t i, std::uint64_t end, bool from_start) {
+  const RecordInfo first = shard_.RowAt(i).info;
+  Bytes content;
+  try {
+    content = shard_.BlockContent(i, first);
+  } catch (const Error&) {
+    return;
+  }
+  const std::optional<std::vector<BlockEntry>> entries = DecodeBlock(content);
+  if (!entries) return Add(i, first.offset, "record-header", "corrupt: the table of the block");
+  const bool complete = end == shard_.footer.num_records || good_row_block_[end >> kArrayBlockShift];
+  bool same = entries->size() >= end - i && (!from_start || !complete || entries->size() == end - i);
+  // Of a block whose first rows are gone the last are here.
+  const std::uint64_t skipped = from_start || !same ? 0 : entries->size() - (end - i);
+  for (std::uint64_t k = i; same && good_heaps_ && k < end; ++k) {
+    const BlockEntry& entry = (*entries)[skipped + k - i];
+    same = Try("range", [&] {
+      const RecordInfo info = shard_.RowAt(k).info;
+      const BlockEntry wanted{info.raw_bytes,
+                              info.label,
+                              static_cast<std::uint8_t>(info.encoding),
+                              shard_.Key(k),
+                              AsText(shard_.HeapEntry(k, shard_.metadata_positions, shard_.metadata)),
+                              Load<std::uint64_t>(shard_.block_positions.At(k))};
+      if (entry != wanted) Add(k, info.offset, "record-header", "corrupt: the table of the block and the index differ");
+    });
+  }
+  if (!same) Add(i, first.offset, "record-header", "corrupt: the table of the block and the index differ");
 }
 
 void ShardVerifier::VerifyHeapEntries(std::uint64_t i) {

@@ -4,9 +4,12 @@
 #include <cassert>
 #include <limits>
 #include <numeric>
+#include <optional>
 
 #include "libshard/store/coding.h"
+#include "libshard/store/compression.h"
 #include "libshard/store/file_sink.h"
+#include "libshard/store/record_block.h"
 #include "libshard/store/record_format.h"
 #include "shardpack/error.h"
 
@@ -38,12 +41,13 @@ struct OptionalHeap {
     positions.push_back(heap.size() + 1);
     AppendWithLength(heap, entry);
   }
-  Buffer EncodedPositions(std::uint64_t num_records) const {
-    Buffer out(num_records * kPositionBytes);
-    for (std::size_t i = 0; i < positions.size(); ++i) Store(&out[i * kPositionBytes], positions[i]);
-    return out;
-  }
 };
+
+Buffer EncodedPositions(const std::vector<std::uint64_t>& positions, std::uint64_t num_records) {
+  Buffer out(num_records * kPositionBytes);
+  for (std::size_t i = 0; i < positions.size(); ++i) Store(&out[i * kPositionBytes], positions[i]);
+  return out;
+}
 
 struct LookupEntry {
   std::uint64_t hash;
@@ -66,6 +70,7 @@ struct ShardWriter::Impl {
   Impl(const std::filesystem::path& path, ShardWriterOptions writer_options)
       : location{path.string(), {}, {}}, options(std::move(writer_options)), sink(path) {
     sink.Write(Encode(FileHeader{kFormatVersion, options.sync_marker}));
+    if (!options.dictionary.empty()) WriteDictionaryCopy();
   }
 
   [[noreturn]] void Refuse(const std::string& message) const {
@@ -75,7 +80,12 @@ struct ShardWriter::Impl {
   }
 
   void CheckRecord(const RecordToWrite& record) const;
+  void WriteDictionaryCopy();
+  void WriteHeader(const RecordHeader& header);
+  void WritePayload(Bytes payload);
+  void AddToIndex(const RecordToWrite& record, RecordInfo info);
   void Append(const RecordToWrite& record);
+  void AppendBlock(std::span<const RecordToWrite> records, Bytes frame);
   Row RowOf(std::uint64_t i) const { return DecodeRow(&rows[i * kRowBytes]); }
   std::string_view KeyOf(const Row& row) const { return AsText(Bytes(keys).subspan(row.key_offset, row.key_bytes)); }
 
@@ -95,6 +105,8 @@ struct ShardWriter::Impl {
   Buffer rows, keys;
   std::vector<LookupEntry> lookup;
   OptionalHeap metadata, side_data;
+  std::vector<std::uint64_t> block_positions;  // by record; 0 for those in no block. May be shorter than the records
+  Buffer header_bytes;
   std::vector<SectionEntry> sections;
   Buffer block_table;
 };
@@ -113,9 +125,42 @@ void ShardWriter::Impl::CheckRecord(const RecordToWrite& record) const {
          (record.info.raw_bytes == record.payload.size() && record.info.encoded_xxh3 == record.info.stored_xxh3));
 }
 
+void ShardWriter::Impl::WriteHeader(const RecordHeader& header) {
+  header_bytes.resize(RecordHeaderBytes(header));
+  Encode(header, header_bytes.data());
+  sink.Write(header_bytes);
+}
+
+void ShardWriter::Impl::WritePayload(Bytes payload) {
+  sink.Write(payload);
+  sink.PadTo(kPayloadAlignment);
+}
+
+// Before the first record, so that records that need it outlast a lost index.
+void ShardWriter::Impl::WriteDictionaryCopy() {
+  if (options.dictionary.size() > std::numeric_limits<std::uint32_t>::max()) Refuse("a dictionary of 4 GiB or more");
+  RecordHeader header;
+  header.sync_marker = options.sync_marker;
+  header.record = kDictionaryRecord;
+  header.stored_bytes = static_cast<std::uint32_t>(options.dictionary.size());
+  header.stored_xxh3_low = static_cast<std::uint32_t>(Xxh3_64(options.dictionary));
+  WriteHeader(header);
+  WritePayload(options.dictionary);
+}
+
+void ShardWriter::Impl::AddToIndex(const RecordToWrite& record, RecordInfo info) {
+  Encode(Row{info, keys.size(), static_cast<std::uint16_t>(record.key.size())}, Extend(rows, kRowBytes));
+  AppendTo(keys, AsBytes(record.key));
+  lookup.push_back({Xxh3_64(AsBytes(record.key)), static_cast<std::uint32_t>(num_records)});
+  metadata.Add(num_records, record.metadata);
+  side_data.Add(num_records, record.side_data);
+  ++num_records;
+}
+
 void ShardWriter::Impl::Append(const RecordToWrite& record) {
   assert(!finished);
   CheckRecord(record);
+  if (record.info.codec == Codec::kZstdBlock) Refuse("a record of a block is not appended on its own");
   RecordHeader header;
   header.sync_marker = options.sync_marker;
   header.record = static_cast<std::uint32_t>(num_records);
@@ -123,22 +168,49 @@ void ShardWriter::Impl::Append(const RecordToWrite& record) {
   header.label = record.info.label;
   header.stored_xxh3_low = static_cast<std::uint32_t>(record.info.stored_xxh3);
   header.key = record.key;
+  header.metadata = AsText(record.metadata);
   header.encoding = static_cast<std::uint8_t>(record.info.encoding);
   header.codec = static_cast<std::uint8_t>(record.info.codec);
-  Encode(header, sink.Extend(RecordHeaderBytes(record.key.size())));
+  WriteHeader(header);
 
-  Row row{record.info, keys.size(), static_cast<std::uint16_t>(record.key.size())};
-  row.info.offset = sink.offset();
-  row.info.stored_bytes = header.stored_bytes;
-  Encode(row, Extend(rows, kRowBytes));
-  sink.Write(record.payload);
-  sink.PadTo(kPayloadAlignment);
+  RecordInfo info = record.info;
+  info.offset = sink.offset();
+  info.stored_bytes = header.stored_bytes;
+  WritePayload(record.payload);
+  AddToIndex(record, info);
+}
 
-  AppendTo(keys, AsBytes(record.key));
-  lookup.push_back({Xxh3_64(AsBytes(record.key)), header.record});
-  metadata.Add(num_records, record.metadata);
-  side_data.Add(num_records, record.side_data);
-  ++num_records;
+// The header before the frame is that of its first record, without a key: the table in the frame has the keys of all.
+void ShardWriter::Impl::AppendBlock(std::span<const RecordToWrite> records, Bytes frame) {
+  assert(!finished && !records.empty());
+  for (const RecordToWrite& record : records) CheckRecord(record);
+  if (records.size() > std::numeric_limits<std::uint32_t>::max() - num_records)
+    Refuse("a shard holds at most 4,294,967,295 records");
+  const std::optional<std::uint64_t> content_bytes = FrameContentBytes(frame);
+  if (!content_bytes || *content_bytes != BlockContentBytes(records) || *content_bytes > kMaxBlockContentBytes)
+    Refuse("a block that is not that of its records");
+  const std::uint64_t frame_xxh3 = Xxh3_64(frame);
+  RecordHeader header;
+  header.sync_marker = options.sync_marker;
+  header.record = static_cast<std::uint32_t>(num_records);
+  header.stored_bytes = static_cast<std::uint32_t>(frame.size());
+  header.stored_xxh3_low = static_cast<std::uint32_t>(frame_xxh3);
+  header.codec = static_cast<std::uint8_t>(Codec::kZstdBlock);
+  WriteHeader(header);
+
+  const std::uint64_t offset = sink.offset();
+  WritePayload(frame);
+  block_positions.resize(num_records);
+  const std::vector<std::uint64_t> positions = BlockPositions(records);
+  block_positions.insert(block_positions.end(), positions.begin(), positions.end());
+  for (const RecordToWrite& record : records) {
+    RecordInfo info = record.info;
+    info.codec = Codec::kZstdBlock;
+    info.offset = offset;
+    info.stored_bytes = header.stored_bytes;
+    info.stored_xxh3 = frame_xxh3;
+    AddToIndex(record, info);
+  }
 }
 
 void ShardWriter::Impl::WriteSection(const Geometry& geometry, Bytes bytes, std::uint32_t column) {
@@ -165,7 +237,7 @@ void ShardWriter::Impl::WriteSection(const Geometry& geometry, Bytes bytes, std:
 
 void ShardWriter::Impl::WriteOptionalHeap(const OptionalHeap& heap, std::uint32_t column, SectionId id) {
   if (heap.heap.empty()) return;
-  WriteSection(Array(SectionId::kColumn, 0, kPositionBytes), heap.EncodedPositions(num_records), column);
+  WriteSection(Array(SectionId::kColumn, 0, kPositionBytes), EncodedPositions(heap.positions, num_records), column);
   WriteSection(Heap(id, 0), heap.heap);
 }
 
@@ -211,6 +283,10 @@ void ShardWriter::Impl::WriteSections() {
   WriteSection(Heap(SectionId::kKeyHeap, kMustUnderstand), keys);
   WriteOptionalHeap(metadata, kMetadataColumn, SectionId::kMetadataHeap);
   WriteOptionalHeap(side_data, kSideDataColumn, SectionId::kSideDataHeap);
+  if (!block_positions.empty()) {
+    WriteSection(Array(SectionId::kColumn, 0, kPositionBytes), EncodedPositions(block_positions, num_records),
+                 kBlockColumn);
+  }
   WriteSection(Array(SectionId::kKeyLookup, 0, kLookupEntryBytes), EncodedLookup());
   WriteClassmates();
   if (!options.dictionary.empty()) WriteSection(Heap(SectionId::kDictionary, kMustUnderstand), options.dictionary);
@@ -267,6 +343,9 @@ ShardWriter& ShardWriter::operator=(ShardWriter&&) noexcept = default;
 ShardWriter::~ShardWriter() = default;
 
 void ShardWriter::Append(const RecordToWrite& record) { impl_->Append(record); }
+void ShardWriter::AppendBlock(std::span<const RecordToWrite> records, Bytes frame) {
+  impl_->AppendBlock(records, frame);
+}
 std::uint64_t ShardWriter::num_records() const noexcept { return impl_->num_records; }
 std::uint64_t ShardWriter::bytes_written() const noexcept { return impl_->sink.offset(); }
 ShardSummary ShardWriter::Finish() { return impl_->Finish(); }

@@ -12,16 +12,14 @@ using namespace shardpack::test;
 namespace {
 
 const std::filesystem::path kGolden = std::filesystem::path(SHARDPACK_TEST_DATA) / "record_shard_v1.shard";
+const std::filesystem::path kGoldenBlocks = std::filesystem::path(SHARDPACK_TEST_DATA) / "record_shard_v1_blocks.shard";
 
-}  // namespace
-
-TEST_CASE("the golden shard of version 1 reads as it was packed", "[golden]") {
-  const ShardReader shard = ShardReader::Open(kGolden);
-  const ShardBuilder truth = EverySection();
-  REQUIRE(shard.num_records() == 4);
+void CheckHolds(const std::filesystem::path& path, const ShardBuilder& truth) {
+  const ShardReader shard = ShardReader::Open(path);
+  REQUIRE(shard.num_records() == truth.records().size());
   CHECK(shard.format_version() == 1);
   std::vector<std::byte> bytes;
-  for (std::uint64_t i = 0; i < 4; ++i) {
+  for (std::uint64_t i = 0; i < shard.num_records(); ++i) {
     const TestRecord& record = truth.records()[i];
     shard.Read(i, bytes);
     CHECK(bytes == record.raw);
@@ -29,23 +27,37 @@ TEST_CASE("the golden shard of version 1 reads as it was packed", "[golden]") {
     CHECK(AsText(shard.Metadata(i)) == record.metadata);
     CHECK(std::ranges::equal(shard.SideData(i), record.side_data));
     CHECK(shard.Find(record.key) == i);
+    CHECK(shard.Info(i).codec == record.codec);
   }
-  CHECK(FaultsOf(kGolden).empty());
+  CHECK(FaultsOf(path).empty());
 }
 
-TEST_CASE("the payloads of the golden shard are written to its very bytes", "[golden]") {
+}  // namespace
+
+TEST_CASE("the golden shard of shardpack 1.0.0 reads as it was packed", "[golden]") {
+  CheckHolds(kGolden, EverySection());
+}
+
+TEST_CASE("the golden shard with blocks reads as it was packed", "[golden]") {
+  CheckHolds(kGoldenBlocks, EveryFeature());
+}
+
+TEST_CASE("the payloads of the golden shard with blocks are written to its very bytes", "[golden]") {
   // From the stored payloads, so that it holds for any version of zstd.
-  const std::vector<std::byte> golden = ReadFile(kGolden);
-  const ShardReader shard = ShardReader::Open(kGolden);
-  const TempFolder folder;
-  ShardWriter writer(folder / "a.shard", EverySection().options);
-  for (std::uint64_t i = 0; i < shard.num_records(); ++i) {
+  const std::vector<std::byte> golden = ReadFile(kGoldenBlocks);
+  const ShardReader shard = ShardReader::Open(kGoldenBlocks);
+  const auto record = [&](std::uint64_t i) {
     const RecordInfo info = shard.Info(i);
-    writer.Append({info, shard.Key(i), Bytes(golden).subspan(info.offset, info.stored_bytes), shard.Metadata(i),
-                   shard.SideData(i)});
-  }
+    return RecordToWrite{info, shard.Key(i), Bytes(golden).subspan(info.offset, info.stored_bytes), shard.Metadata(i),
+                         shard.SideData(i)};
+  };
+  const TempFolder folder;
+  ShardWriter writer(folder / "a.shard", EveryFeature().options);
+  for (std::uint64_t i = 0; i < 4; ++i) writer.Append(record(i));
+  writer.AppendBlock(std::vector{record(4), record(5), record(6)}, record(4).payload);
+  writer.AppendBlock(std::vector{record(7)}, record(7).payload);
   const ShardSummary summary = writer.Finish();
   CHECK(ReadFile(folder / "a.shard") == golden);
-  CHECK(summary.file_digest.Hex() == "c4f1ba9bb3c89274e23b4dc7cb445541");   // of the second reader
-  CHECK(summary.index_digest.Hex() == "42058b90c5d446d59ffc302008c93f5e");  // likewise
+  CHECK(summary.file_digest.Hex() == "287ebd185fbadf319b1d09b6ff3c8ec4");    // of the second reader
+  CHECK(summary.index_digest.Hex() == "97cec1f339e72d412dc194a9a9a1dfa5");  // likewise
 }

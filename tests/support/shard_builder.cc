@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "libshard/store/compression.h"
+#include "libshard/store/record_block.h"
 #include "shardpack/error.h"
 
 namespace shardpack::test {
@@ -57,32 +58,56 @@ ShardBuilder& ShardBuilder::Add(TestRecord record) {
   return *this;
 }
 
+namespace {
+
+// The record as the writer takes it, with `stored` for its payload.
+RecordToWrite ToWrite(const TestRecord& record, Bytes stored) {
+  RecordToWrite out;
+  out.info = {0,
+              static_cast<std::uint32_t>(stored.size()),
+              static_cast<std::uint32_t>(record.raw.size()),
+              record.label,
+              record.width,
+              record.height,
+              record.channels,
+              record.bit_depth,
+              record.encoding,
+              record.codec,
+              record.orientation,
+              Xxh3_64(stored),
+              Xxh3_64(record.raw)};
+  out.key = record.key;
+  out.payload = stored;
+  out.metadata = AsBytes(record.metadata);
+  out.side_data = record.side_data;
+  return out;
+}
+
+}  // namespace
+
 ShardSummary ShardBuilder::Write(const std::filesystem::path& path) const {
   ShardWriter writer(path, options);
+  std::vector<RecordToWrite> block;
+  const auto close_block = [&] {
+    if (block.empty()) return;
+    Compressor compressor(3);
+    std::vector<std::byte> frame;
+    EncodeBlock(block, compressor, frame);
+    writer.AppendBlock(block, frame);
+    block.clear();
+  };
   for (const TestRecord& record : records_) {
+    if (record.codec != Codec::kZstdBlock || record.begins_block) close_block();
+    if (record.codec == Codec::kZstdBlock) {
+      block.push_back(ToWrite(record, record.raw));
+      continue;
+    }
     std::vector<std::byte> stored = record.raw;
     if (record.codec == Codec::kZstd) Compressor(3).Compress(record.raw, stored);
     if (record.codec == Codec::kZstdDictionary) Compressor(3, options.dictionary).Compress(record.raw, stored);
-    RecordToWrite out;
-    out.info = {0,
-                static_cast<std::uint32_t>(stored.size()),
-                static_cast<std::uint32_t>(record.raw.size()),
-                record.label,
-                record.width,
-                record.height,
-                record.channels,
-                record.bit_depth,
-                record.encoding,
-                record.codec,
-                record.orientation,
-                Xxh3_64(stored),
-                Xxh3_64(record.raw)};
-    out.key = record.key;
-    out.payload = stored;
-    out.metadata = AsBytes(record.metadata);
-    out.side_data = record.side_data;
-    writer.Append(out);
+    writer.Append(ToWrite(record, stored));
   }
+  close_block();
   return writer.Finish();
 }
 
@@ -108,6 +133,25 @@ ShardBuilder EverySection() {
 
 const std::vector<std::byte>& EverySectionBytes() {
   static const std::vector<std::byte> bytes = EverySection().Build();
+  return bytes;
+}
+
+ShardBuilder EveryFeature() {
+  ShardBuilder shard = EverySection();
+  const auto add = [&](const char* key, std::int64_t label, std::string_view raw, Encoding encoding,
+                       std::string metadata, bool begins_block) {
+    shard.Add({key, label, ToBytes(raw), Codec::kZstdBlock, encoding, 2, 3, 3, 8, 1, std::move(metadata),
+               label == 2 ? Noise(5, 4) : std::vector<std::byte>{}, begins_block});
+  };
+  add("eel/1.ppm", 2, "P6 2 3 255 the first of a block", Encoding::kPnm, "", true);
+  add("eel/2.ppm", 2, "P6 2 3 255 the second of a block", Encoding::kPnm, R"({"label":[1,2]})", false);
+  add("fox/1.png", 3, "", Encoding::kPng, "", false);
+  add("fox/2.png", 3, "a block of its own", Encoding::kPixels, R"({"c":null})", true);
+  return shard;
+}
+
+const std::vector<std::byte>& EveryFeatureBytes() {
+  static const std::vector<std::byte> bytes = EveryFeature().Build();
   return bytes;
 }
 

@@ -43,6 +43,7 @@ struct TestRecord {
   Orientation orientation = 1;
   std::string metadata = {};
   std::vector<std::byte> side_data = {};
+  bool begins_block = false;  // of kZstdBlock: not in the block of the record before
 };
 
 // Builds what was added with the product's own writer.
@@ -63,6 +64,10 @@ class ShardBuilder {
 // Two records a class, all codecs, metadata, side data, a dictionary and class names: every section there is.
 ShardBuilder EverySection();
 const std::vector<std::byte>& EverySectionBytes();  // built once: each build waits for the disk
+
+// The same with eight records, four of them in two blocks: one of three and one of one.
+ShardBuilder EveryFeature();
+const std::vector<std::byte>& EveryFeatureBytes();
 
 // Writes a dataset of `shards` into `folder`, with the manifest that fits. Class names are those of the first shard.
 Manifest WriteDataset(const std::filesystem::path& folder, const std::vector<ShardBuilder>& shards);

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,9 +39,9 @@ struct ShardSummary {
   Digest128 index_digest;  // XXH3-128 from the block table to the end of the file: tells shards apart at a glance
 };
 
-// Not thread-safe. The file is complete only after Finish(); the destructor of an unfinished writer closes and removes the file.
-// Throws Error with kIo when the system refuses, kInvalidArgument for a key over 65,535 bytes, a payload of 4 GiB or more, 2^32
-// records, a codec whose dictionary is missing; in Finish() for a key that comes twice.
+// Not thread-safe. The file is complete only after Finish(); the destructor of an unfinished writer closes and removes
+// the file. Throws Error with kIo when the system refuses, kInvalidArgument for a key over 65,535 bytes, a payload of 4
+// GiB or more, 2^32 records, a codec whose dictionary is missing; in Finish() for a key that comes twice.
 class ShardWriter {
  public:
   // Creates `path` (truncating what is there).
@@ -50,6 +51,11 @@ class ShardWriter {
   ~ShardWriter();
 
   void Append(const RecordToWrite& record);
+  // Appends the next records, which share `frame` (EncodeBlock() in libshard/store/record_block.h, RecordCompressor).
+  // Of their payloads nothing is needed but info.raw_bytes and info.encoded_xxh3; codec and the frame's size and hash
+  // are filled in. Precondition: there is one record at least. Throws kInvalidArgument for a frame that is not that of
+  // the records.
+  void AppendBlock(std::span<const RecordToWrite> records, Bytes frame);
   std::uint64_t num_records() const noexcept;
   std::uint64_t bytes_written() const noexcept;
 
