@@ -288,12 +288,13 @@ void ShardVerifier::VerifyBlockTable(std::uint64_t i, std::uint64_t end, bool fr
   const std::optional<std::vector<BlockEntry>> entries = DecodeBlock(content);
   if (!entries) return Add(i, first.offset, "record-header", "corrupt: the table of the block");
   const bool complete = end == shard_.footer.num_records || good_row_block_[end >> kArrayBlockShift];
-  bool same = entries->size() >= end - i && (!from_start || !complete || entries->size() == end - i);
+  const bool fits = entries->size() >= end - i && (!from_start || !complete || entries->size() == end - i);
+  if (!fits) return Add(i, first.offset, "record-header", "corrupt: the table of the block and the index differ");
+  if (!good_heaps_) return;
   // Of a block whose first rows are gone the last are here.
-  const std::uint64_t skipped = from_start || !same ? 0 : entries->size() - (end - i);
-  for (std::uint64_t k = i; same && good_heaps_ && k < end; ++k) {
-    const BlockEntry& entry = (*entries)[skipped + k - i];
-    same = Try("range", [&] {
+  const std::uint64_t skipped = from_start ? 0 : entries->size() - (end - i);
+  for (std::uint64_t k = i; k < end; ++k) {
+    Try("range", [&] {
       const RecordInfo info = shard_.RowAt(k).info;
       const BlockEntry wanted{info.raw_bytes,
                               info.label,
@@ -301,10 +302,10 @@ void ShardVerifier::VerifyBlockTable(std::uint64_t i, std::uint64_t end, bool fr
                               shard_.Key(k),
                               AsText(shard_.HeapEntry(k, shard_.metadata_positions, shard_.metadata)),
                               Load<std::uint64_t>(shard_.block_positions.At(k))};
-      if (entry != wanted) Add(k, info.offset, "record-header", "corrupt: the table of the block and the index differ");
+      if ((*entries)[skipped + k - i] != wanted)
+        Add(k, info.offset, "record-header", "corrupt: the table of the block and the index differ");
     });
   }
-  if (!same) Add(i, first.offset, "record-header", "corrupt: the table of the block and the index differ");
 }
 
 void ShardVerifier::VerifyHeapEntries(std::uint64_t i) {
