@@ -1,7 +1,5 @@
 #include "libshard/pack/plan.h"
 
-#include <zstd.h>
-
 #include <algorithm>
 
 namespace shardpack {
@@ -24,18 +22,6 @@ void Put(std::string& out, std::string_view text) {
 void Put(std::string& out, const Digest128& digest) {
   Put(out, digest.high);
   Put(out, digest.low);
-}
-
-std::string_view Text(VerifyImages verify) {
-  switch (verify) {
-    case VerifyImages::kDecode:
-      return "decode";
-    case VerifyImages::kHeader:
-      return "header";
-    case VerifyImages::kNone:
-      return "none";
-  }
-  return "";
 }
 
 }  // namespace
@@ -74,25 +60,6 @@ std::vector<InputRange> CutIntoBatches(const std::vector<Input>& inputs, const I
   return batches;
 }
 
-std::map<std::string, std::string> ContentOptions(const PackOptions& options) {
-  std::map<std::string, std::string> out;
-  out["from"] = "folder";
-  out["images"] = "keep";
-  out["compression"] = "auto";
-  out["order"] = "name";
-  out["verify-images"] = Text(options.verify_images);
-  out["max-pixels"] = std::to_string(options.limits.max_pixels);
-  if (options.shard_records) {
-    out["shard-records"] = std::to_string(*options.shard_records);
-  } else {
-    out["shard-size"] = std::to_string(options.shard_bytes);
-  }
-  if (options.classes) out["classes"] = "given";
-  // Other versions may compress to other bytes.
-  out["zstd"] = ZSTD_versionString();
-  return out;
-}
-
 Digest128 RequestDigest(const PackOptions& options, const Inputs& inputs) {
   std::string text = "shardpack request 1";
   for (const auto& [name, value] : ContentOptions(options)) {
@@ -115,13 +82,6 @@ Digest128 RequestDigest(const PackOptions& options, const Inputs& inputs) {
     Put(text, Xxh3_128(AsBytes(some)));
   }
   return Xxh3_128(AsBytes(text));
-}
-
-std::uint64_t SyncMarker(const Digest128& request, std::uint64_t shard) {
-  std::string text = "shardpack sync";
-  Put(text, request);
-  Put(text, shard);
-  return Xxh3_64(AsBytes(text));
 }
 
 }  // namespace shardpack
