@@ -13,6 +13,8 @@ namespace {
 
 constexpr int kDefaultLevel = 3;
 constexpr std::uint64_t kTinyBytes = 4096;
+// Of large records a few say it all, and each costs milliseconds: no more is looked at once an encoding has this much.
+constexpr std::uint64_t kEnoughBytes = 32 << 20;
 // A record is stored compressed only where this share of its bytes is saved; an encoding is tried only where its sample
 // saves it.
 constexpr std::uint64_t kLeastGainPercent = 5;
@@ -49,6 +51,7 @@ std::vector<Group> GroupsOf(const std::vector<SampleRecord>& sample, std::uint64
   for (const SampleRecord& record : sample) {
     const bool tiny = record.bytes.size() <= tiny_bytes;
     Group& group = groups[{record.encoding, !tiny}];
+    if (group.raw_bytes >= kEnoughBytes) continue;
     group.encoding = record.encoding;
     group.tiny = tiny;
     group.records.push_back(record.bytes);

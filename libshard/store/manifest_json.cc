@@ -249,7 +249,7 @@ Revision ParseRevision(const Field& field) {
   return revision;
 }
 
-// What manifests of shardpack 1.0.0 do not have.
+// What earlier manifests do not have.
 void ParseLaterFields(const Field& root, Manifest& manifest) {
   if (root.Has("receipts"))
     root.At("receipts").Each([&](const Field& field) { manifest.receipts.push_back(ParseReceipt(field)); });

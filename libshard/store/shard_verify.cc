@@ -131,7 +131,7 @@ void ShardVerifier::VerifyRecords() {
   }
 }
 
-// Shards of shardpack 1.0.0 have none: there record 0 comes first.
+// Shards of earlier writers have none: there record 0 comes first.
 void ShardVerifier::VerifyDictionaryCopy() {
   const std::uint64_t bytes = shard_.dictionary.bytes();
   const std::uint64_t end = kHeaderBytes + RecordHeaderBytes(0) + AlignUp(bytes, kPayloadAlignment);
@@ -181,7 +181,7 @@ void ShardVerifier::VerifyRecord(std::uint64_t i) {
   VerifyPayload(i);
 }
 
-// Where the header before the payload begins. It may have the metadata; those of shardpack 1.0.0 do not.
+// Where the header before the payload begins. It may have the metadata; those of earlier writers do not.
 std::uint64_t ShardVerifier::BeginOf(std::uint64_t i, const Row& row) {
   const std::uint64_t offset = row.info.offset;
   RecordHeader found;

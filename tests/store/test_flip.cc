@@ -99,7 +99,7 @@ std::vector<std::byte> OldGolden() {
 }  // namespace
 
 TEST_CASE("no flipped byte is read as good data, and each is reported", "[flip]") {
-  SECTION("of a shard of shardpack 1.0.0") { CheckEveryFlip(OldGolden(), EverySection()); }
+  SECTION("of a shard of an earlier writer") { CheckEveryFlip(OldGolden(), EverySection()); }
   SECTION("of a shard with every section") { CheckEveryFlip(EverySectionBytes(), EverySection()); }
   SECTION("of a shard with blocks") { CheckEveryFlip(EveryFeatureBytes(), EveryFeature()); }
 }
