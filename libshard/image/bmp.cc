@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <bit>
 
 #include "libshard/image/other_formats.h"
@@ -124,6 +125,28 @@ StoredInfo ProbeBmp(Bytes bytes) {
       ThrowBad("BMP compression " + std::to_string(header.compression) + " is not supported");
   }
   return info;
+}
+
+bool IsPlainBmp(Bytes bytes) {
+  const Header header = ReadHeader(bytes);
+  if (header.bits != 32 || header.compression == kRgb) return true;
+  const auto mask = [bytes](std::size_t i) { return U32(bytes, kMasksOffset + 4 * i, false); };
+  return Has(bytes, kMasksOffset, 12) && mask(0) == 0xFF0000 && mask(1) == 0xFF00 && mask(2) == 0xFF;
+}
+
+std::vector<std::uint8_t> BmpAlpha(Bytes bytes) {
+  const Header header = ReadHeader(bytes);
+  std::vector<std::uint8_t> alpha;
+  if (header.bits != 32) return alpha;
+  alpha.reserve(std::size_t{header.width} * header.height);
+  for (std::uint32_t y = 0; y < header.height; ++y) {
+    const std::size_t row = header.pixels_offset + header.RowBytes() * (header.from_top ? y : header.height - 1 - y);
+    for (std::uint32_t x = 0; x < header.width; ++x) alpha.push_back(U8(bytes, row + 4 * std::size_t{x} + 3));
+  }
+  const std::uint8_t first = alpha[0];
+  const bool constant = std::all_of(alpha.begin(), alpha.end(), [first](std::uint8_t value) { return value == first; });
+  if (constant && (first == 0 || first == 255)) alpha.clear();
+  return alpha;
 }
 
 }  // namespace shardpack::image

@@ -22,6 +22,12 @@ struct StoredInfo : ImageInfo {
   std::uint64_t fewest_bytes = 0;
 };
 
+// Refuses pictures without pixels and those over the limit.
+void CheckSize(const StoredInfo& info, const ImageLimits& limits);
+
+// What the codec that the first bytes name reads of the header, checked: size, limits, fewest bytes.
+StoredInfo CheckedStored(Bytes bytes, const ImageLimits& limits);
+
 // Rows [first, end) of a picture.
 struct Rows {
   std::uint32_t first, end;

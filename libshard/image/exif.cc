@@ -1,5 +1,7 @@
 #include "libshard/image/exif.h"
 
+#include <algorithm>
+
 #include "libshard/image/codec.h"
 
 namespace shardpack::image {
@@ -35,6 +37,16 @@ Orientation ExifOrientation(Bytes block) {
     return 1;
   }
   return 1;
+}
+
+void PutExif(Orientation orientation, std::uint8_t* out) {
+  static constexpr std::uint8_t kBlock[kExifBytes] = {
+      'I',  'I',  42,     0, 8, 0, 0, 0,              // little endian; the directory is at 8
+      1,    0,                                        // of one entry
+      0x12, 0x01, kShort, 0, 1, 0, 0, 0, 1, 0, 0, 0,  // the orientation: one 16-bit number
+      0,    0,    0,      0};                         // no other directory
+  std::copy(kBlock, kBlock + kExifBytes, out);
+  out[18] = orientation;
 }
 
 }  // namespace shardpack::image

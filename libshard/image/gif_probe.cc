@@ -100,6 +100,7 @@ class GifReader {
     if (colours.empty()) colours = global_colours_;
     std::size_t entry = transparent_.value_or(0) * std::size_t{3};
     if (Has(colours, entry, 3)) std::memcpy(frame.background, colours.data() + entry, 3);
+    frame.transparent = transparent_.has_value();
     structure_.first = frame;
   }
 

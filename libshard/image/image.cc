@@ -8,6 +8,7 @@
 #include "libshard/image/jpeg.h"
 #include "libshard/image/orient.h"
 #include "libshard/image/other_formats.h"
+#include "libshard/image/pixels.h"
 #include "libshard/image/png.h"
 #include "libshard/image/pnm.h"
 #include "libshard/image/webp.h"
@@ -18,6 +19,21 @@ namespace image {
 
 void ThrowBad(const std::string& reason) { throw Error(ErrorCode::kBadInput, reason); }
 void ThrowTruncated(const std::string& what) { ThrowBad("truncated: " + what); }
+
+namespace {
+
+std::string SizeText(const StoredInfo& info) { return std::to_string(info.width) + "x" + std::to_string(info.height); }
+
+}  // namespace
+
+void CheckSize(const StoredInfo& info, const ImageLimits& limits) {
+  if (info.width == 0 || info.height == 0) ThrowBad("a picture of " + SizeText(info) + " pixels");
+  std::uint64_t pixels = std::uint64_t{info.width} * info.height;
+  if (pixels > limits.max_pixels) {
+    ThrowBad(SizeText(info) + " = " + std::to_string(pixels) + " pixels are over the limit of " +
+             std::to_string(limits.max_pixels) + " (see --max-pixels)");
+  }
+}
 
 namespace {
 
@@ -58,21 +74,14 @@ StoredInfo ProbeStored(Bytes bytes, Encoding encoding) {
       return ProbeTiff(bytes);
     case Encoding::kPnm:
       return ProbePnm(bytes);
+    case Encoding::kPixels:
+      return ProbePixels(bytes);
     default:
       ThrowBad("not an image of a known format");
   }
 }
 
-std::string SizeText(const StoredInfo& info) { return std::to_string(info.width) + "x" + std::to_string(info.height); }
-
-void CheckSize(const StoredInfo& info, const ImageLimits& limits) {
-  if (info.width == 0 || info.height == 0) ThrowBad("a picture of " + SizeText(info) + " pixels");
-  std::uint64_t pixels = std::uint64_t{info.width} * info.height;
-  if (pixels > limits.max_pixels) {
-    ThrowBad(SizeText(info) + " = " + std::to_string(pixels) + " pixels are over the limit of " +
-             std::to_string(limits.max_pixels) + " (see --max-pixels)");
-  }
-}
+}  // namespace
 
 StoredInfo CheckedStored(Bytes bytes, const ImageLimits& limits) {
   if (bytes.empty()) ThrowBad("empty file (0 bytes)");
@@ -84,7 +93,6 @@ StoredInfo CheckedStored(Bytes bytes, const ImageLimits& limits) {
   return info;
 }
 
-}  // namespace
 }  // namespace image
 
 using image::StoredInfo;
@@ -97,6 +105,7 @@ Encoding DetectEncoding(Bytes bytes) {
   if (text.starts_with("GIF87a") || text.starts_with("GIF89a")) return Encoding::kGif;
   if (image::LooksLikeTiff(text)) return Encoding::kTiff;
   if (image::LooksLikeBmp(bytes)) return Encoding::kBmp;
+  if (text.starts_with(image::kPixelsMagic)) return Encoding::kPixels;
   if (image::LooksLikePnm(text)) return Encoding::kPnm;
   return Encoding::kUnknown;
 }
@@ -110,6 +119,7 @@ ImageInfo ProbeImage(Bytes bytes, const ImageLimits& limits) {
 struct ImageDecoder::Impl {
   ImageLimits limits;
   image::JpegDecoder jpeg;
+  image::PixelsDecoder filtered;
   std::vector<std::uint8_t> stored;  // pixels of a picture that is to be turned
 
   void DecodeStored(Bytes bytes, const StoredInfo& info, image::Rows rows, std::uint8_t* pixels);
@@ -125,6 +135,8 @@ void ImageDecoder::Impl::DecodeStored(Bytes bytes, const StoredInfo& info, image
       return image::DecodeWebp(bytes, info, pixels);
     case Encoding::kPnm:
       return image::DecodePnm(bytes, info, pixels);
+    case Encoding::kPixels:
+      return filtered.Decode(bytes, info, rows, pixels);
     default:
       return image::DecodeOther(bytes, info, pixels);
   }

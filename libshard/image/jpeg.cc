@@ -2,79 +2,15 @@
 
 #include <algorithm>
 #include <cassert>
-#include <csetjmp>
-#include <cstdio>  // jpeglib.h wants FILE
 #include <vector>
 
+#include "libshard/image/jpeg_support.h"
 #include "shardpack/error.h"
-
-extern "C" {
-#include <jerror.h>
-#include <jpeglib.h>
-}
 
 namespace shardpack::image {
 namespace {
 
-// A hostile progressive file can hold thousands of scans of a few bytes that each cost a pass over the whole picture.
-// libjpeg itself writes 10; the most that spectral selection and successive approximation give any use for is below
-// this.
-constexpr int kMaxScans = 500;
 constexpr int kRowsAtOnce = 8;
-
-struct ErrorManager {
-  jpeg_error_mgr base;  // first: libjpeg hands out a pointer to it
-  std::jmp_buf jump;
-  bool truncated;
-  char message[JMSG_LENGTH_MAX];
-};
-
-[[noreturn]] void Fail(j_common_ptr cinfo) {
-  auto* errors = reinterpret_cast<ErrorManager*>(cinfo->err);
-  errors->base.format_message(cinfo, errors->message);
-  std::longjmp(errors->jump, 1);
-}
-
-// Warnings are how libjpeg reports damage that it papers over with grey. These few alone say nothing about the pixels.
-bool IsHarmless(int warning) {
-  switch (warning) {
-    case JWRN_ADOBE_XFORM:      // unknown transform code: YCbCr, as everyone reads it
-    case JWRN_EXTRANEOUS_DATA:  // stray bytes before a marker
-    case JWRN_JFIF_MAJOR:
-    case JWRN_NOT_SEQUENTIAL:  // the spectral numbers of a sequential scan, which nobody needs
-    case JWRN_BOGUS_ICC:
-      return true;
-    default:
-      return false;
-  }
-}
-
-void OnMessage(j_common_ptr cinfo, int level) {
-  if (level < 0 && !IsHarmless(cinfo->err->msg_code)) Fail(cinfo);
-}
-void Silent(j_common_ptr) {}
-void NoSource(j_decompress_ptr) {}
-
-boolean PastTheEnd(j_decompress_ptr cinfo) {
-  reinterpret_cast<ErrorManager*>(cinfo->err)->truncated = true;
-  cinfo->err->msg_code = JERR_INPUT_EOF;
-  Fail(reinterpret_cast<j_common_ptr>(cinfo));
-}
-
-void Skip(j_decompress_ptr cinfo, long count) {
-  if (count <= 0) return;
-  if (static_cast<std::size_t>(count) > cinfo->src->bytes_in_buffer) PastTheEnd(cinfo);
-  cinfo->src->next_input_byte += count;
-  cinfo->src->bytes_in_buffer -= static_cast<std::size_t>(count);
-}
-
-void LimitScans(j_common_ptr cinfo) {
-  auto* decompress = reinterpret_cast<j_decompress_ptr>(cinfo);
-  if (decompress->input_scan_number > kMaxScans) {
-    cinfo->err->msg_code = JERR_NOTIMPL;
-    Fail(cinfo);
-  }
-}
 
 // Pillow's arithmetic: a*b/255, rounded.
 inline std::uint32_t MulDiv255(std::uint32_t a, std::uint32_t b) {
@@ -107,9 +43,8 @@ bool SkipsExactly(const jpeg_decompress_struct& cinfo) {
 
 struct JpegDecoder::Impl {
   jpeg_decompress_struct cinfo = {};
-  ErrorManager errors = {};
-  jpeg_source_mgr source = {};
-  jpeg_progress_mgr progress = {};
+  JpegErrors errors = {};
+  JpegSource source;
   std::vector<std::uint8_t> inks;
 
   // False after a failure, which `errors` describes. libjpeg fails by longjmp, so nothing here may need a destructor.
@@ -120,28 +55,16 @@ struct JpegDecoder::Impl {
 };
 
 bool JpegDecoder::Impl::Create() {
-  cinfo.err = jpeg_std_error(&errors.base);
-  errors.base.error_exit = Fail;
-  errors.base.emit_message = OnMessage;
-  errors.base.output_message = Silent;
+  cinfo.err = errors.Init();
   if (setjmp(errors.jump)) return false;
   jpeg_create_decompress(&cinfo);
-  cinfo.mem->max_memory_to_use = 0;  // libjpeg would take it from the environment; the pixel limit bounds memory
-  source.init_source = NoSource;
-  source.fill_input_buffer = PastTheEnd;
-  source.skip_input_data = Skip;
-  source.resync_to_restart = jpeg_resync_to_restart;
-  source.term_source = NoSource;
-  progress.progress_monitor = LimitScans;
-  cinfo.src = &source;
-  cinfo.progress = &progress;
+  source.Attach(cinfo);
   return true;
 }
 
 bool JpegDecoder::Impl::Start(Bytes bytes) {
   errors.truncated = false;
-  source.next_input_byte = reinterpret_cast<const JOCTET*>(bytes.data());
-  source.bytes_in_buffer = bytes.size();
+  source.Set(bytes);
   if (setjmp(errors.jump)) return false;
   jpeg_read_header(&cinfo, TRUE);
   cinfo.out_color_space = cinfo.num_components == 4 ? JCS_CMYK : JCS_RGB;
@@ -197,8 +120,8 @@ void JpegDecoder::Decode(Bytes bytes, const StoredInfo& info, Rows rows, std::ui
   }
   if (done && as_probed) return;
   jpeg_abort_decompress(&impl.cinfo);
-  if (impl.errors.truncated) ThrowTruncated("the JPEG ends before its end marker");
-  ThrowBad(std::string("corrupt JPEG: ") + (done ? "its headers contradict each other" : impl.errors.message));
+  if (done) ThrowBad("corrupt JPEG: its headers contradict each other");
+  impl.errors.Throw();
 }
 
 }  // namespace shardpack::image

@@ -10,6 +10,8 @@ namespace shardpack::image {
 
 // Reads markers up to the first scan, with libjpeg's tolerances and verdicts.
 StoredInfo ProbeJpeg(Bytes bytes);
+// See JpegChroma().
+int ProbeChroma(Bytes bytes);
 
 // Keeps one libjpeg object: making one for each picture costs more than a small picture's decoding.
 class JpegDecoder {

@@ -1,3 +1,5 @@
+#include <array>
+
 #include "libshard/image/exif.h"
 #include "libshard/image/jpeg.h"
 
@@ -56,6 +58,20 @@ class HeaderReader {
     return info_;
   }
 
+  int Chroma() const {
+    if (info_.channels != 3 || sampling_[1] != 0x11 || sampling_[2] != 0x11) return 0;
+    switch (sampling_[0]) {
+      case 0x11:
+        return 444;
+      case 0x21:
+        return 422;
+      case 0x22:
+        return 420;
+      default:
+        return 0;
+    }
+  }
+
  private:
   // As libjpeg's: stray bytes before a marker are passed over, fill bytes too.
   std::uint8_t NextMarker() {
@@ -106,6 +122,7 @@ class HeaderReader {
     if (info_.channels != 1 && info_.channels != 3 && info_.channels != 4) {
       ThrowBad(std::to_string(info_.channels) + " colour components are not supported");
     }
+    for (std::size_t i = 0; i < info_.channels; ++i) sampling_[i] = U8(body, 7 + 3 * i);
     if (info_.width > kMaxDimension || info_.height > kMaxDimension) {
       ThrowBad("JPEGs wider or higher than " + std::to_string(kMaxDimension) + " are not supported");
     }
@@ -122,11 +139,18 @@ class HeaderReader {
   std::size_t at_ = 0;
   std::uint8_t frame_ = 0;
   StoredInfo info_;
+  std::array<std::uint8_t, 4> sampling_{};  // horizontal and vertical factor of each component
   bool saw_frame_ = false, saw_exif_ = false;
 };
 
 }  // namespace
 
 StoredInfo ProbeJpeg(Bytes bytes) { return HeaderReader(bytes).Read(); }
+
+int ProbeChroma(Bytes bytes) {
+  HeaderReader reader(bytes);
+  reader.Read();
+  return reader.Chroma();
+}
 
 }  // namespace shardpack::image

@@ -5,8 +5,10 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "libshard/image/codec.h"
+#include "shardpack/transcode.h"
 
 namespace shardpack::image {
 
@@ -22,10 +24,24 @@ void DecodePackedBmp(Bytes bytes, const StoredInfo& info, std::uint8_t* pixels);
 struct GifFrame {
   std::uint32_t x = 0, y = 0, width = 0, height = 0;
   std::uint8_t background[3] = {};
+  bool transparent = false;  // one of its colours, which then is the background too
 };
 GifFrame FirstGifFrame(Bytes bytes);
 
 // Fills `pixels` with the first frame or page. Any thread may call it.
 void DecodeOther(Bytes bytes, const StoredInfo& info, std::uint8_t* pixels);
+
+// The same, with what 8-bit RGB leaves out: grey as one channel, alpha where something is not opaque, the 16 bits that
+// TIFFs of more than 8 are read to.
+void DecodeOther(Bytes bytes, const StoredInfo& info, Samples& out);
+
+// The fourth bytes of a BMP's pixels, row by row from the top: empty where it has none, or where all are 0 or all 255.
+std::vector<std::uint8_t> BmpAlpha(Bytes bytes);  // after ProbeBmp()
+bool IsPlainBmp(Bytes bytes);                     // no masks that put the alpha elsewhere
+
+// After ProbeTiff(): grey, RGB or a palette, perhaps with alpha, all samples of one size, in no lossy coding: what
+// Samples can hold without loss.
+bool IsPlainTiff(Bytes bytes);
+bool IsGreyTiff(Bytes bytes);
 
 }  // namespace shardpack::image

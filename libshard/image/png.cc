@@ -6,6 +6,7 @@
 #include <cassert>
 #include <csetjmp>
 #include <cstring>
+#include <new>
 
 #include "libshard/image/exif.h"
 #include "shardpack/error.h"
@@ -13,7 +14,7 @@
 namespace shardpack::image {
 namespace {
 
-constexpr std::size_t kSignatureBytes = 8;
+constexpr std::size_t kSignatureBytes = 8, kColourTypeOffset = 25;
 constexpr std::size_t kChunkOverhead = 12;  // length, type, CRC
 constexpr std::uint32_t kMaxChunkBytes = 0x7fffffff;
 constexpr std::uint64_t kMaxInflation = 1032;  // deflate's best: 258 bytes from two bits
@@ -66,7 +67,7 @@ Orientation FindOrientation(Bytes bytes) {
   return 1;
 }
 
-// Everything libpng's callbacks need; no destructors, for libpng fails by longjmp.
+// Everything libpng's callbacks need. libpng fails by longjmp: what calls setjmp() holds nothing with a destructor.
 struct Reader {
   png_structp png = nullptr;
   png_infop info = nullptr;
@@ -75,7 +76,16 @@ struct Reader {
   bool truncated = false;
   std::array<char, 200> message = {};
   const StoredInfo* expected = nullptr;
+  bool as_stored = false;  // all samples instead of 8-bit RGB
   std::uint8_t* pixels = nullptr;
+  int passes = 1;
+  std::size_t stride = 0;
+
+  Reader(Bytes bytes, const StoredInfo& info);
+  ~Reader() { png_destroy_read_struct(&png, &this->info, nullptr); }
+  Reader(const Reader&) = delete;
+  Reader& operator=(const Reader&) = delete;
+  [[noreturn]] void Throw() const;
 };
 
 [[noreturn]] void OnError(png_structp png, png_const_charp text) {
@@ -103,13 +113,13 @@ void OnRead(png_structp png, png_bytep out, std::size_t count) {
   reader->left -= count;
 }
 
-// Chunks that say nothing about 8-bit colours are skipped unread, which also leaves compressed text and profiles no way
-// to ask for memory. tRNS is one: alpha is dropped, and colours under it stay.
-void SkipIrrelevantChunks(png_structp png) {
+// Chunks that say nothing about colours are skipped unread, which also leaves compressed text and profiles no way to
+// ask for memory. tRNS, the last one, is skipped where alpha is dropped: colours under it stay.
+void SkipIrrelevantChunks(png_structp png, bool with_transparency) {
   static constexpr png_byte kNames[] =
-      "bKGD\0cHRM\0eXIf\0gAMA\0hIST\0iCCP\0iTXt\0oFFs\0pCAL\0pHYs\0sBIT\0sCAL\0sPLT\0sRGB\0tEXt\0tIME\0tRNS\0zTXt";
+      "bKGD\0cHRM\0eXIf\0gAMA\0hIST\0iCCP\0iTXt\0oFFs\0pCAL\0pHYs\0sBIT\0sCAL\0sPLT\0sRGB\0tEXt\0tIME\0zTXt\0tRNS";
   png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, nullptr, 0);
-  png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, kNames, sizeof kNames / 5);
+  png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, kNames, sizeof kNames / 5 - (with_transparency ? 1 : 0));
 }
 
 void AskForRgb8(png_structp png) {
@@ -120,27 +130,58 @@ void AskForRgb8(png_structp png) {
   png_set_strip_alpha(png);
 }
 
-bool Run(Reader& reader) {
+// Palettes and tRNS expanded, fewer than 8 bits scaled to 8, 16 bits little endian.
+void AskForSamples(png_structp png) {
+  png_set_expand(png);
+  png_set_swap(png);
+}
+
+bool Begin(Reader& reader) {
   if (setjmp(png_jmpbuf(reader.png))) return false;
   png_structp png = reader.png;
   png_set_read_fn(png, &reader, OnRead);
   png_set_user_limits(png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);  // the pixel limit was checked before
-  SkipIrrelevantChunks(png);
+  SkipIrrelevantChunks(png, reader.as_stored);
   png_read_info(png, reader.info);
-  AskForRgb8(png);
-  int passes = png_set_interlace_handling(png);
+  if (reader.as_stored) {
+    AskForSamples(png);
+  } else {
+    AskForRgb8(png);
+  }
+  reader.passes = png_set_interlace_handling(png);
   png_read_update_info(png, reader.info);
-  std::size_t stride = std::size_t{reader.expected->width} * 3;
+  reader.stride = png_get_rowbytes(png, reader.info);
   if (png_get_image_width(png, reader.info) != reader.expected->width ||
-      png_get_image_height(png, reader.info) != reader.expected->height ||
-      png_get_rowbytes(png, reader.info) != stride) {
+      png_get_image_height(png, reader.info) != reader.expected->height) {
     OnError(png, "its headers contradict each other");
   }
-  for (int pass = 0; pass < passes; ++pass) {
-    for (std::size_t y = 0; y < reader.expected->height; ++y) png_read_row(png, reader.pixels + y * stride, nullptr);
-  }
-  png_read_end(png, nullptr);
   return true;
+}
+
+bool ReadRows(Reader& reader) {
+  if (setjmp(png_jmpbuf(reader.png))) return false;
+  for (int pass = 0; pass < reader.passes; ++pass) {
+    for (std::size_t y = 0; y < reader.expected->height; ++y) {
+      png_read_row(reader.png, reader.pixels + y * reader.stride, nullptr);
+    }
+  }
+  png_read_end(reader.png, nullptr);
+  return true;
+}
+
+Reader::Reader(Bytes bytes, const StoredInfo& stored)
+    : next(reinterpret_cast<const std::uint8_t*>(bytes.data())), left(bytes.size()), expected(&stored) {
+  png = png_create_read_struct(PNG_LIBPNG_VER_STRING, this, OnError, OnWarning);
+  if (png != nullptr) info = png_create_info_struct(png);
+  if (info == nullptr) {
+    png_destroy_read_struct(&png, nullptr, nullptr);
+    throw std::bad_alloc();
+  }
+}
+
+void Reader::Throw() const {
+  if (truncated) ThrowTruncated("the PNG ends before its end chunk");
+  ThrowBad(std::string("corrupt PNG: ") + message.data());
 }
 
 }  // namespace
@@ -164,18 +205,28 @@ StoredInfo ProbePng(Bytes bytes) {
 }
 
 void DecodePng(Bytes bytes, const StoredInfo& info, std::uint8_t* pixels) {
-  Reader reader;
-  reader.next = reinterpret_cast<const std::uint8_t*>(bytes.data());
-  reader.left = bytes.size();
-  reader.expected = &info;
+  Reader reader(bytes, info);
   reader.pixels = pixels;
-  reader.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &reader, OnError, OnWarning);
-  if (reader.png != nullptr) reader.info = png_create_info_struct(reader.png);
-  bool done = reader.info != nullptr && Run(reader);
-  png_destroy_read_struct(&reader.png, &reader.info, nullptr);
-  if (done) return;
-  if (reader.truncated) ThrowTruncated("the PNG ends before its end chunk");
-  ThrowBad(std::string("corrupt PNG: ") + reader.message.data());
+  if (!Begin(reader)) reader.Throw();
+  if (reader.stride != std::size_t{info.width} * 3) ThrowBad("corrupt PNG: its headers contradict each other");
+  if (!ReadRows(reader)) reader.Throw();
 }
+
+void DecodePng(Bytes bytes, const StoredInfo& info, Samples& out) {
+  Reader reader(bytes, info);
+  reader.as_stored = true;
+  if (!Begin(reader)) reader.Throw();
+  out.channels = png_get_channels(reader.png, reader.info);
+  out.bit_depth = png_get_bit_depth(reader.png, reader.info);
+  out.maximum = 0;
+  out.data.resize(reader.stride * info.height);
+  reader.pixels = reinterpret_cast<std::uint8_t*>(out.data.data());
+  if (reader.stride != std::size_t{info.width} * out.channels * out.bit_depth / 8) {
+    ThrowBad("corrupt PNG: its headers contradict each other");
+  }
+  if (!ReadRows(reader)) reader.Throw();
+}
+
+bool HasPalette(Bytes png) { return U8(png, kColourTypeOffset) == PNG_COLOR_TYPE_PALETTE; }
 
 }  // namespace shardpack::image

@@ -1,5 +1,6 @@
 #include "libshard/image/pnm.h"
 
+#include <algorithm>
 #include <bit>
 
 namespace shardpack::image {
@@ -91,15 +92,17 @@ std::uint64_t RowBytes(const Header& header) {
   return header.Text() ? samples : samples * (header.maximum > 255 ? 2 : 1);
 }
 
-class Samples {
+class SampleReader {
  public:
-  Samples(Reader& reader, const Header& header) : reader_(reader), header_(header) {}
+  SampleReader(Reader& reader, const Header& header) : reader_(reader), header_(header) {}
 
   std::uint8_t Next() {
     if (header_.kind == 1) return reader_.Bit() ? 0 : 255;
     if (header_.kind == 4) return NextPackedBit() ? 0 : 255;
     return Scaled(header_.Text() ? reader_.Number() : NextBinary());
   }
+  // Without scaling, where there are more than 8 bits.
+  std::uint32_t NextUnscaled() { return std::min(header_.Text() ? reader_.Number() : NextBinary(), header_.maximum); }
   void EndRow() { bits_left_ = 0; }
 
  private:
@@ -146,12 +149,32 @@ StoredInfo ProbePnm(Bytes bytes) {
 void DecodePnm(Bytes bytes, const StoredInfo& info, std::uint8_t* pixels) {
   Reader reader(bytes);
   Header header = ReadHeader(reader);
-  Samples samples(reader, header);
+  SampleReader samples(reader, header);
   for (std::uint32_t y = 0; y < info.height; ++y, samples.EndRow()) {
     for (std::uint32_t x = 0; x < info.width; ++x, pixels += 3) {
       pixels[0] = samples.Next();
       pixels[1] = header.Colour() ? samples.Next() : pixels[0];
       pixels[2] = header.Colour() ? samples.Next() : pixels[0];
+    }
+  }
+}
+
+void DecodePnm(Bytes bytes, const StoredInfo& info, Samples& out) {
+  Reader reader(bytes);
+  const Header header = ReadHeader(reader);
+  const bool deep = header.maximum > 255;
+  out.channels = header.Colour() ? 3 : 1;
+  out.bit_depth = deep ? 16 : 8;
+  out.maximum = deep ? static_cast<std::uint16_t>(header.maximum) : 0;
+  const std::size_t row_samples = std::size_t{info.width} * out.channels;
+  out.data.resize(row_samples * (deep ? 2 : 1) * info.height);
+  SampleReader samples(reader, header);
+  std::byte* to = out.data.data();
+  for (std::uint32_t y = 0; y < info.height; ++y, samples.EndRow()) {
+    for (std::size_t i = 0; i < row_samples; ++i) {
+      const std::uint32_t value = deep ? samples.NextUnscaled() : samples.Next();
+      *to++ = static_cast<std::byte>(value);
+      if (deep) *to++ = static_cast<std::byte>(value >> 8);
     }
   }
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "libshard/image/codec.h"
+#include "shardpack/transcode.h"
 
 namespace shardpack::image {
 
@@ -13,5 +14,8 @@ StoredInfo ProbePnm(Bytes bytes);
 // Fills `pixels`; samples are scaled from the file's maximum to 255 and rounded. A text file that was cut within or
 // after its last number cannot be told from a whole one.
 void DecodePnm(Bytes bytes, const StoredInfo& info, std::uint8_t* pixels);
+
+// Samples of more than 8 bits unscaled, with their largest value (see Samples).
+void DecodePnm(Bytes bytes, const StoredInfo& info, Samples& out);
 
 }  // namespace shardpack::image

@@ -8,12 +8,16 @@ namespace {
 
 constexpr std::size_t kEntryBytes = 12;
 constexpr std::uint32_t kMaxPages = 65536;
-constexpr std::uint32_t kFloatSamples = 3;
+constexpr std::uint32_t kUnsignedSamples = 1, kFloatSamples = 3;
+constexpr std::uint32_t kPlain = 1, kCcitt = 5, kDeflate = 8, kOldDeflate = 32946, kPackBits = 32773;
+constexpr std::uint32_t kRgb = 2, kPalette = 3;  // 0 and 1 are grey
+constexpr std::uint32_t kOtherExtra = 0;         // an extra sample that is not alpha
 
 enum Tag : std::uint32_t {
   kWidth = 256,
   kHeight = 257,
   kBits = 258,
+  kCompression = 259,
   kPhotometric = 262,
   kStripOffsets = 273,
   kOrientation = 274,
@@ -21,6 +25,7 @@ enum Tag : std::uint32_t {
   kStripBytes = 279,
   kTileOffsets = 324,
   kTileBytes = 325,
+  kExtraSamples = 338,
   kSampleFormat = 339,
 };
 
@@ -42,6 +47,20 @@ class TiffReader {
     StoredInfo info = ReadPage(directory);
     CheckOtherPages(directory);
     return info;
+  }
+
+  bool IsGrey() const { return Photometric() < kRgb; }
+
+  bool IsPlain() const {
+    const std::size_t directory = U32(bytes_, 4, big_endian_);
+    const std::uint32_t compression = Value(directory, kCompression, kPlain);
+    const bool lossless = (compression >= kPlain && compression <= kCcitt) || compression == kDeflate ||
+                          compression == kOldDeflate || compression == kPackBits;
+    const std::uint32_t colours = Photometric() == kRgb ? 3 : 1, samples = Value(directory, kSamples, 1);
+    const bool alpha = samples == colours + 1 && Photometric() != kPalette &&
+                       Value(directory, kExtraSamples, kOtherExtra) != kOtherExtra;
+    return lossless && Photometric() <= kPalette && (samples == colours || alpha) && SamplesAreAlike(directory) &&
+           Value(directory, kSampleFormat, kUnsignedSamples) == kUnsignedSamples;
   }
 
  private:
@@ -120,6 +139,16 @@ class TiffReader {
     return info;
   }
 
+  std::uint32_t Photometric() const { return Value(U32(bytes_, 4, big_endian_), kPhotometric, 1); }
+
+  bool SamplesAreAlike(std::size_t directory) const {
+    const Entry bits = Find(directory, kBits);
+    for (std::uint32_t i = 1; i < bits.count; ++i) {
+      if (Value(bits, i) != Value(bits, 0)) return false;
+    }
+    return true;
+  }
+
   // Every strip or tile lies in the file.
   void CheckPixels(std::size_t directory, Tag offsets_tag, Tag bytes_tag) const {
     Entry offsets = Find(directory, offsets_tag), sizes = Find(directory, bytes_tag);
@@ -143,5 +172,8 @@ class TiffReader {
 }  // namespace
 
 StoredInfo ProbeTiff(Bytes bytes) { return TiffReader(bytes).Read(); }
+
+bool IsPlainTiff(Bytes bytes) { return TiffReader(bytes).IsPlain(); }
+bool IsGreyTiff(Bytes bytes) { return TiffReader(bytes).IsGrey(); }
 
 }  // namespace shardpack::image

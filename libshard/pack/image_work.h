@@ -23,14 +23,15 @@ struct ImageWorkOptions {
   VerifyImages verify = VerifyImages::kDecode;
   ImageLimits limits;
   bool statistics = false;  // fill WorkedImage::sums
-  // Pictures of more decoded bytes than this are worked on one at a time, so that the memory budget holds.
+  // Pictures whose work takes more memory than this (3 bytes a pixel for looking at them, up to 33 for re-encoding) are
+  // worked on one at a time, so that the memory budget holds.
   std::uint64_t large_picture_bytes = 0;
 };
 
 struct WorkedImage {
   ImageInfo info;  // of `bytes`; width and height of the upright picture
   Bytes bytes;  // the encoded image to be stored: the input itself, or a buffer of the worker that its next call reuses
-  Bytes side_data;   // as above; empty for none
+  Bytes side_data;   // as above; empty for none. JPEGs that were written here: where each row of MCUs begins
   ChannelSums sums;  // of the decoded picture as stored (after resizing), where asked for
 };
 
@@ -48,6 +49,13 @@ class ImageWorker {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+// The size that `resize` asks for, of an upright picture: its own where it is not larger.
+struct PictureSize {
+  std::uint32_t width = 0, height = 0;
+  friend bool operator==(const PictureSize&, const PictureSize&) = default;
+};
+PictureSize ShrunkSize(PictureSize picture, const ResizeTo& resize);
 
 // Throws Error with kBadInput where a picture of this encoding lacks the end that its format ends with: a cheap look
 // for files that were cut short. Formats without an end pass.
