@@ -50,6 +50,13 @@ class ShardReader {
   // buffer stops allocating.
   void Read(std::uint64_t i, std::vector<std::byte>& out) const;
 
+  // The payload of record `i` as it lies in the file, which for Codec::kZstdBlock is the frame of all its records: a copy
+  // that was checked against stored_xxh3. For what moves records without decompressing them.
+  void ReadStored(std::uint64_t i, std::vector<std::byte>& out) const;
+
+  // The shard's zstd dictionary, verified; empty where it has none.
+  Bytes Dictionary() const;
+
   // Hints that the stored bytes of record `i` will be read soon. Never throws, never waits.
   void WillNeed(std::uint64_t i) const noexcept;
 
