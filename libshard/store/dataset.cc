@@ -5,6 +5,7 @@
 #include <cassert>
 #include <mutex>
 
+#include "libshard/store/content_counts.h"
 #include "shardpack/error.h"
 
 namespace shardpack {
@@ -55,20 +56,10 @@ Manifest ManifestOf(const ShardReader& reader) {
   manifest.bytes_out = reader.file_bytes();
   manifest.shards = {
       {reader.path().filename().string(), reader.num_records(), reader.file_bytes(), {}, reader.index_digest()}};
-  DatasetDigester digester;
-  for (std::uint64_t i = 0; i < reader.num_records(); ++i) {
-    const RecordInfo info = reader.Info(i);
-    ++manifest.encodings[std::string(Name(info.encoding))];
-    CodecCount& codec = manifest.codecs[std::string(Name(info.codec))];
-    ++codec.records;
-    codec.raw_bytes += info.raw_bytes;
-    codec.stored_bytes += info.stored_bytes;
-    manifest.bytes_in += info.raw_bytes;
-    ++manifest.widths[info.width];
-    ++manifest.heights[info.height];
-    digester.Add(reader.Key(i), info.label, reader.Metadata(i), info.encoding, info.encoded_xxh3);
-  }
-  manifest.dataset_digest = digester.Finish(manifest.classes);
+  ContentCounts counts;
+  counts.Add(reader);
+  counts.Finish(manifest);
+  for (const auto& [name, codec] : manifest.codecs) manifest.bytes_in += codec.raw_bytes;
   return manifest;
 }
 

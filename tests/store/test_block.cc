@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <thread>
 
+#include "libshard/store/content_counts.h"
 #include "libshard/store/record_block.h"
 #include "shardpack/error.h"
 #include "shardpack/shard_reader.h"
@@ -253,4 +254,28 @@ TEST_CASE("the writer refuses a frame that is not that of its records, and a blo
   writer.AppendBlock(std::span(&record, 1), frame);
   writer.Finish();
   CHECK(FaultsOf(folder / "a.shard").empty());
+}
+
+TEST_CASE("the counts of a shard have each block's frame once", "[block]") {
+  const TempFolder folder;
+  const ShardBuilder truth = EveryFeature();
+  truth.Write(folder / "a.shard");
+  const ShardReader shard = ShardReader::Open(folder / "a.shard");
+  ContentCounts counts;
+  counts.Add(shard);
+  Manifest manifest;
+  manifest.classes = truth.options.class_names;
+  counts.Finish(manifest);
+  CHECK(manifest.encodings == std::map<std::string, std::uint64_t>{
+                                  {"bmp", 1}, {"gif", 1}, {"jpeg", 1}, {"pixels", 1}, {"png", 2}, {"pnm", 2}});
+  CHECK(manifest.codecs.at("zstd-block").records == 4);
+  CHECK(manifest.codecs.at("zstd-block").raw_bytes == 31 + 32 + 0 + 18);
+  CHECK(manifest.codecs.at("zstd-block").stored_bytes == shard.Info(4).stored_bytes + shard.Info(7).stored_bytes);
+  CHECK(manifest.codecs.at("stored").stored_bytes == 37);
+  CHECK(manifest.widths == Histogram{{1, 1}, {2, 4}, {5, 1}, {7, 1}, {40, 1}});
+  CHECK(manifest.heights == Histogram{{1, 1}, {3, 4}, {5, 1}, {9, 1}, {30, 1}});
+  DatasetDigester digester;
+  for (const TestRecord& record : truth.records())
+    digester.Add(record.key, record.label, AsBytes(record.metadata), record.encoding, Xxh3_64(record.raw));
+  CHECK(manifest.dataset_digest == digester.Finish(manifest.classes));
 }
