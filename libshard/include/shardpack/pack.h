@@ -171,7 +171,11 @@ PackStatus Status(const std::filesystem::path& output);
 // unless `new_classes`, which puts new names at the end. Crash-safe and resumed as Convert().
 PackResult Append(const PackOptions& options, bool new_classes);
 
-// Drops the records that the ledger (JSON lines with "key" or "key_hex") names. Only shards that hold one are rewritten.
+// Drops the records that the ledger (JSON lines with "key" or "key_hex") names. Only shards that hold one are rewritten, and
+// of them only the index and blocks that lose a record: payloads are copied as they are stored. New shards have new names; renaming
+// dataset.json is the commit. Run again with the same ledger, it finds that it is done. Throws Error: kBadInput (an
+// unreadable line, none of the keys in the dataset), kInvalidArgument (nothing would be left), kCorruption (a record that
+// is to stay is damaged), kUnsupported (HDF5 shards), kNotFound, kIo (another process writes there, ...).
 struct AmendOptions {
   std::filesystem::path dataset, ledger;
   std::function<void(const PackProgress&)> progress;
@@ -179,28 +183,42 @@ struct AmendOptions {
 };
 struct AmendResult {
   Manifest manifest;
-  std::uint64_t dropped = 0, not_found = 0, shards_rewritten = 0;
+  std::uint64_t dropped = 0, not_found = 0, shards_rewritten = 0, shards_removed = 0;
+  static constexpr std::size_t kNamedUnknown = 5;
+  std::vector<std::string> unknown_keys;  // the first few of `not_found`
+  std::uint64_t lines_without_key = 0;    // of the ledger: faults that belong to no record
+  bool statistics_given_up = false;       // they were of a sample, or a dropped picture could not be decoded
   bool already_complete = false;
 };
 AmendResult Amend(const AmendOptions& options);
 
-// Rebuilds a shard whose footer or index is lost, or that has holes, from the headers before its records.
+// Rebuilds a shard whose header, index or footer is lost or damaged, or that has holes, from the headers before its records and
+// from what is left of its index. Where no record was harmed the new file is byte for byte the old one as it was. Throws
+// Error: kNotFound, kIo, kInvalidArgument (`output` exists), kCorruption (nothing can be read).
 struct RepairOptions {
   std::filesystem::path shard, output;  // output: the new file; must not exist
-  ImageLimits limits;
+  // Puts the new file in the place of the old one where it has the digest that dataset.json beside it states.
+  bool in_place = false;
+  int threads = 0;
   std::function<void(const PackProgress&)> progress;
   const std::atomic<bool>* stop = nullptr;
 };
 struct RepairResult {
   std::uint64_t records = 0;         // that came back
   bool index_was_whole = false;      // nothing but payloads were harmed, or nothing at all
+  bool unchanged = false;            // the new file equals the old one: no byte of it was harmed
   struct Loss {
     std::uint64_t offset = 0, bytes = 0;   // the damaged region
     std::optional<std::uint64_t> record;   // its number, where known
     std::optional<std::string> key;
     std::string what;                      // one line
   };
-  std::vector<Loss> losses;
+  std::vector<Loss> losses;        // of records, by place
+  std::vector<std::string> notes;  // what else could not be brought back; one line each
+  // What dataset.json beside the shard says of it.
+  enum class InDataset { kNotNamed, kSameDigest, kOtherDigest };
+  InDataset in_dataset = InDataset::kNotNamed;
+  bool placed = false;  // in_place was done
   ShardSummary summary;
 };
 RepairResult Repair(const RepairOptions& options);
