@@ -37,7 +37,7 @@ find_package(Threads REQUIRED)
 find_package(TBB REQUIRED CONFIG)
 shardpack_package_line(TBB "found  " "${TBB_VERSION}")
 foreach(part "ZSTD:libzstd" "XXHASH:libxxhash" "JPEG:libjpeg" "PNG:libpng" "WEBP:libwebp libwebpdemux"
-             "GRAPHICSMAGICK:GraphicsMagick" "HWY:libhwy" "ARCHIVE:libarchive" "ZLIB:zlib")
+             "GRAPHICSMAGICK:GraphicsMagick" "HWY:libhwy" "ARCHIVE:libarchive" "ZLIB:zlib" "LIBZIP:libzip")
   string(REGEX MATCH "^([A-Z]+):(.*)$" _ "${part}")
   set(variable "${CMAKE_MATCH_1}")
   separate_arguments(modules UNIX_COMMAND "${CMAKE_MATCH_2}")

@@ -130,4 +130,9 @@ void ThrowUnreadableArchive(int error, const char* doing) {
               std::string("cannot ") + doing + " the archive: " + std::generic_category().message(error));
 }
 
+Error ForInput(const Error& error) {
+  if (error.code() == ErrorCode::kNotFound) return Error(ErrorCode::kBadInput, "the archive vanished");
+  return Error(error.code(), error.reason());
+}
+
 }  // namespace shardpack

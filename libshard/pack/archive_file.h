@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "libshard/store/unique_fd.h"
+#include "shardpack/error.h"
 
 namespace shardpack {
 
@@ -47,5 +48,9 @@ bool ReadAt(int fd, std::uint64_t offset, std::byte* to, std::uint64_t size, int
 
 // Throws what Source::Read() promises for an archive's file that cannot be read: OutOfResources, or Error with kIo.
 [[noreturn]] void ThrowUnreadableArchive(int error, const char* doing);
+
+// An error of an archive as one of the input that was read from it: without the archive's path, which the input's
+// description has; an archive that is gone is a bad input.
+Error ForInput(const Error& error);
 
 }  // namespace shardpack

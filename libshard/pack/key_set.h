@@ -17,13 +17,16 @@ class KeySet {
  public:
   // False where it was there already.
   bool Insert(std::string_view key);
+  bool Has(std::string_view key) const;
 
  private:
   struct Part {
     std::vector<Digest128> slots;  // all zero: free
     std::size_t used = 0;
   };
-  static bool InsertInto(Part& part, const Digest128& hash);
+  static Digest128 HashOf(std::string_view key);
+  // Its slot, or the free one it would take.
+  static std::size_t Find(const Part& part, const Digest128& hash);
 
   std::array<Part, 256> parts_;
 };

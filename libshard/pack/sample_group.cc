@@ -76,6 +76,7 @@ void SampleGroups::AddPicture(const ArchiveMember& member, const MemberName& nam
   picture.member = name.path;
   picture.locator = member.locator;
   picture.size = member.size;
+  picture.bad = member.bad.empty() ? TooLarge(member.size) : member.bad;
   picture.sequence = member.sequence;
   picture.plain = name.extension.find('.') == std::string_view::npos;
   if (offers_bytes_ && member.size <= kLargestMember && sink_.WantsBytes(key_)) {
@@ -135,7 +136,7 @@ void SampleGroups::Hand(const Picture& picture) {
   found.label = cls_ ? cls_->view() : json_->label->view();
   found.metadata = metadata;
   found.locator = picture.locator;
-  found.bad = TooLarge(picture.size);
+  found.bad = picture.bad;
   sink_.Add(found);
 }
 

@@ -23,6 +23,9 @@ struct ArchiveMember {
   std::string_view locator;  // for Read(), should it be the picture of a sample
   // Reads its first `size` bytes, or all; at most once, before the next member.
   std::function<void(std::byte* to, std::uint64_t size)> read;
+  // Why it is of no use as a picture, as the archive's directory says already; else empty. Lives as long as the
+  // archive.
+  std::string_view bad = {};
 };
 
 // Puts samples together from members in the archive's order and hands them to a sink. Refused for the whole archive,
@@ -41,6 +44,7 @@ class SampleGroups {
  private:
   struct Picture {
     std::string member, locator;
+    std::string_view bad;
     std::uint64_t size = 0, sequence = 0;
     bool plain = false;  // its extension has one part: "jpg", not "seg.png"
     std::optional<std::vector<std::byte>> bytes;

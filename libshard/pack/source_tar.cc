@@ -9,6 +9,7 @@
 #include "libshard/pack/forward_bytes.h"
 #include "libshard/pack/sample_group.h"
 #include "libshard/pack/source.h"
+#include "libshard/pack/stream_cursor.h"
 #include "libshard/pack/tar_reader.h"
 #include "libshard/store/coding.h"
 #include "shardpack/error.h"
@@ -145,11 +146,7 @@ class TarSource : public Source {
 
   ArchiveFile file_;
   Wrapping wrapping_ = Wrapping::kPlain;
-
-  // Of ReadStream().
-  std::unique_ptr<ForwardBytes> stream_;
-  std::uint64_t at_ = 0;
-  std::optional<std::string> stream_failure_;  // nothing behind it can be read, so it is not tried a thousand times
+  std::optional<StreamCursor> cursor_;
 };
 
 std::string TarSource::LocatorOf(const Scanning& scan, const TarReader& tar, std::uint64_t begin) const {
@@ -263,8 +260,7 @@ void TarSource::Read(const PlannedInput& input, std::byte* to) {
       ReadPlain(place, to, input.size);
     }
   } catch (const Error& e) {
-    if (e.code() == ErrorCode::kNotFound) throw Error(ErrorCode::kBadInput, "the archive vanished");
-    throw Error(e.code(), e.reason());
+    throw ForInput(e);
   }
 }
 
@@ -280,24 +276,12 @@ void TarSource::ReadPlain(const TarPlace& place, std::byte* to, std::uint64_t si
 }
 
 void TarSource::ReadStream(const TarPlace& place, std::byte* to, std::uint64_t size) {
-  if (stream_failure_) throw Error(ErrorCode::kBadInput, *stream_failure_);
-  const std::uint64_t begin = place.offset - std::min<std::uint64_t>(place.offset, kHeaderBytes);
-  try {
-    if (!stream_ || at_ > begin) {
-      stream_ = ForwardBytes::Open(file_, wrapping_);
-      at_ = 0;
-    }
-    std::byte header[kHeaderBytes];
-    at_ += stream_->PassOver(begin - at_);
-    at_ += stream_->Read(header, kHeaderBytes);
-    if (at_ != place.offset || HashOf(header) != place.header_hash) throw Error(ErrorCode::kBadInput, kChanged);
-    at_ += stream_->Read(to, size);
-    if (at_ != place.offset + size) throw Error(ErrorCode::kBadInput, kChanged);
-  } catch (const Error& e) {
-    stream_.reset();
-    if (e.code() == ErrorCode::kBadInput) stream_failure_ = e.reason();
-    throw;
-  }
+  if (!cursor_) cursor_.emplace(file_, wrapping_);
+  std::byte header[kHeaderBytes];
+  const bool is_there = place.offset >= kHeaderBytes &&
+                        cursor_->Read(place.offset - kHeaderBytes, header, kHeaderBytes) &&
+                        HashOf(header) == place.header_hash && cursor_->Read(place.offset, to, size);
+  if (!is_there) throw Error(ErrorCode::kBadInput, kChanged);
 }
 
 bool TarSource::IsAsPlanned(const PlannedInput& input) {
