@@ -17,9 +17,11 @@
 namespace shardpack {
 
 struct ShardReader::Impl {
-  explicit Impl(const std::filesystem::path& path);
+  // `by_footer`: see ShardReader::OpenByFooter().
+  explicit Impl(const std::filesystem::path& path, bool by_footer = false);
   Impl(const Impl&) = delete;  // the checks of the sections point here
 
+  FileHeader ReadHeader(bool by_footer) const;
   void BindSections();
   void Bind(const SectionEntry& entry);
   BlockedSection* Column(std::uint32_t column);  // null where it is not known

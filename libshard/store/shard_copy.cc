@@ -1,7 +1,11 @@
-// Reading records as they are stored, for tools that move them.
+// What tools that move or mend records need of a shard beyond reading it.
 #include "libshard/store/reader_impl.h"
 
 namespace shardpack {
+
+ShardReader ShardReader::OpenByFooter(const std::filesystem::path& path) {
+  return ShardReader(std::make_unique<Impl>(path, true));
+}
 
 void ShardReader::ReadStored(std::uint64_t i, std::vector<std::byte>& out) const {
   const Bytes copy = impl_->CheckedCopy(i, impl_->RowAt(i).info);

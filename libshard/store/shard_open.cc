@@ -17,17 +17,27 @@ std::uint64_t NextId() {
 
 }  // namespace
 
-ShardReader::Impl::Impl(const std::filesystem::path& shard)
+ShardReader::Impl::Impl(const std::filesystem::path& shard, bool by_footer)
     : id(NextId()), path(shard), path_text(shard.string()), file(MappedFile::Open(shard)) {
   const Bytes bytes = file.bytes();
-  header = DecodeHeader(bytes, path_text);
+  header = ReadHeader(by_footer);
   footer = DecodeFooter(bytes, path_text);
+  if (by_footer) header.sync_marker = footer.sync_marker;
   if (footer.sync_marker != header.sync_marker)
     Corrupt(bytes.size() - kFooterBytes, "corrupt: header and footer belong to different shards");
   section_entries = DecodeSections(bytes, footer, path_text);
   index_digest = Xxh3_128(bytes.subspan(footer.block_table_offset));
   BindSections();
   SetChecks();
+}
+
+FileHeader ShardReader::Impl::ReadHeader(bool by_footer) const {
+  try {
+    return DecodeHeader(file.bytes(), path_text);
+  } catch (const Error& error) {
+    if (!by_footer || error.code() != ErrorCode::kCorruption || file.bytes().size() < kHeaderBytes) throw;
+    return {};
+  }
 }
 
 void ShardReader::Impl::Corrupt(std::uint64_t offset, const std::string& message) const {

@@ -28,6 +28,9 @@ class ShardReader {
   // unknown section that must not be ignored).
   static ShardReader Open(const std::filesystem::path& path);
 
+  // The same for a shard whose header is damaged: the footer says what it said. For repairing.
+  static ShardReader OpenByFooter(const std::filesystem::path& path);
+
   ShardReader(ShardReader&&) noexcept;
   ShardReader& operator=(ShardReader&&) noexcept;
   ~ShardReader();
