@@ -229,9 +229,10 @@ CodecPlan ChooseCodecs(const std::vector<SampleRecord>& sample, std::uint64_t to
   chooser.Choose();
   if (compression == Compression::kAuto) {
     for (const Encoding encoding : kPlainPixels) {
-      const bool sampled = std::any_of(plan.rules.begin(), plan.rules.end(),
-                                       [&](const CodecPlan::Rule& rule) { return rule.encoding == encoding; });
-      if (!sampled) plan.rules.push_back({encoding, Codec::kZstd});
+      const bool decided = std::any_of(plan.rules.begin(), plan.rules.end(), [&](const CodecPlan::Rule& rule) {
+        return rule.encoding == encoding && !IsForTiny(rule.codec);
+      });
+      if (!decided) plan.rules.push_back({encoding, Codec::kZstd});
     }
   } else if (compression == Compression::kZstd) {
     plan.fallback = Codec::kZstd;

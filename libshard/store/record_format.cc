@@ -82,7 +82,7 @@ void Encode(const RecordHeader& header, std::byte* to) {
   Store(to + 28, static_cast<std::uint16_t>(header.key.size()));
   Store(to + 30, header.encoding);
   Store(to + 31, static_cast<std::uint8_t>(header.codec | (has_metadata ? kMetadataFollows : 0)));
-  std::memcpy(to + kRecordHeaderBytes, header.key.data(), header.key.size());
+  std::copy(header.key.begin(), header.key.end(), reinterpret_cast<char*>(to + kRecordHeaderBytes));
   if (has_metadata) {
     Store(to + metadata_at, static_cast<std::uint32_t>(header.metadata.size()));
     std::memcpy(to + metadata_at + 4, header.metadata.data(), header.metadata.size());
