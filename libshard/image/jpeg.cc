@@ -63,8 +63,12 @@ bool JpegDecoder::Impl::Create() {
 }
 
 bool JpegDecoder::Impl::Start(Bytes bytes) {
+  if (source.NeedsRenewal()) {
+    jpeg_destroy_decompress(&cinfo);
+    if (!Create()) return false;
+  }
   errors.truncated = false;
-  source.Set(bytes);
+  source.Set(cinfo, bytes);
   if (setjmp(errors.jump)) return false;
   jpeg_read_header(&cinfo, TRUE);
   cinfo.out_color_space = cinfo.num_components == 4 ? JCS_CMYK : JCS_RGB;

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "libshard/image/exif.h"
+#include "libshard/image/icc.h"
 #include "libshard/image/jpeg_support.h"
 #include "shardpack/error.h"
 
@@ -11,6 +12,7 @@ namespace shardpack::image {
 namespace {
 
 constexpr int kApp0 = JPEG_APP0, kApp1 = JPEG_APP0 + 1, kApp2 = JPEG_APP0 + 2, kApp14 = JPEG_APP0 + 14;
+constexpr unsigned kProfileStart = 14;                 // behind the name, the number and the count of the pieces
 constexpr unsigned kJfifBytes = 14, kAdobeBytes = 12;  // as far as libjpeg reads them
 
 bool StartsWith(const jpeg_marker_struct& marker, std::string_view text) {
@@ -23,8 +25,19 @@ bool IsJfif(const jpeg_marker_struct& marker) {
 bool IsAdobe(const jpeg_marker_struct& marker) {
   return marker.marker == kApp14 && marker.data_length >= kAdobeBytes && StartsWith(marker, "Adobe");
 }
+// Of a colour profile, which may take several markers. One that says sRGB says nothing, and one photograph in five
+// has such a one, of 3 KB.
 bool IsProfile(const jpeg_marker_struct& marker) {
   return marker.marker == kApp2 && StartsWith(marker, std::string_view("ICC_PROFILE\0", 12));
+}
+// std::string has a destructor: not to be called between setjmp() and libjpeg.
+bool HasSrgbProfile(const jpeg_decompress_struct& cinfo) {
+  for (const jpeg_marker_struct* marker = cinfo.marker_list; marker != nullptr; marker = marker->next) {
+    if (!IsProfile(*marker) || marker->data_length < kProfileStart) continue;
+    const auto body = std::as_bytes(std::span(marker->data + kProfileStart, marker->data_length - kProfileStart));
+    if (marker->data[kProfileStart - 2] == 1) return IsSrgbProfile(body);  // the first piece has the description
+  }
+  return false;
 }
 
 // A progressive picture that lacks scans is smoothed by libjpeg where it is decoded; a sequential one would not be.
@@ -39,8 +52,9 @@ bool IsComplete(const jpeg_decompress_struct& cinfo) {
 
 // Baseline's quantisation tables have 8 bits.
 bool HasByteTables(const jpeg_decompress_struct& cinfo) {
-  for (const JQUANT_TBL* table : cinfo.quant_tbl_ptrs) {
-    if (table == nullptr) continue;
+  for (int component = 0; component < cinfo.num_components; ++component) {
+    const JQUANT_TBL* table = cinfo.comp_info[component].quant_table;
+    if (table == nullptr) return false;  // of a component without a scan
     if (std::any_of(table->quantval, table->quantval + DCTSIZE2, [](UINT16 value) { return value > 255; }))
       return false;
   }
@@ -77,11 +91,12 @@ struct JpegRewriter::Impl {
 
   // Each returns false after a failure, which `errors` describes.
   bool Create();
+  bool Open(Picture& picture);
   bool Read(Bytes jpeg, Picture& picture);
-  bool Write(Orientation orientation);
+  bool Write(Orientation orientation, bool profile);
   bool Compare(bool& same);
 
-  void CopyMarkers(Orientation orientation);
+  void CopyMarkers(Orientation orientation, bool profile);
   void WriteMarker(const jpeg_marker_struct& marker, unsigned bytes) {
     jpeg_write_marker(&writer, marker.marker, marker.data, bytes);
   }
@@ -90,22 +105,29 @@ struct JpegRewriter::Impl {
 };
 
 bool JpegRewriter::Impl::Create() {
-  for (Picture* picture : {&first, &second}) picture->cinfo.err = errors.Init();
-  writer.err = &errors.base;
+  writer.err = errors.Init();
   if (setjmp(errors.jump)) return false;
-  jpeg_create_decompress(&first.cinfo);
-  jpeg_create_decompress(&second.cinfo);
   jpeg_create_compress(&writer);
-  first.source.Attach(first.cinfo);
-  second.source.Attach(second.cinfo);
   destination.Attach(writer);
-  for (int marker : {kApp0, kApp2, kApp14}) jpeg_save_markers(&first.cinfo, marker, 0xFFFF);
+  return Open(first) && Open(second);
+}
+
+bool JpegRewriter::Impl::Open(Picture& picture) {
+  picture.cinfo.err = &errors.base;
+  if (setjmp(errors.jump)) return false;
+  jpeg_create_decompress(&picture.cinfo);
+  picture.source.Attach(picture.cinfo);
+  for (int marker : {kApp0, kApp2, kApp14}) jpeg_save_markers(&picture.cinfo, marker, 0xFFFF);
   return true;
 }
 
 bool JpegRewriter::Impl::Read(Bytes jpeg, Picture& picture) {
+  if (picture.source.NeedsRenewal()) {
+    jpeg_destroy_decompress(&picture.cinfo);
+    if (!Open(picture)) return false;
+  }
   errors.truncated = false;
-  picture.source.Set(jpeg);
+  picture.source.Set(picture.cinfo, jpeg);
   if (setjmp(errors.jump)) return false;
   jpeg_read_header(&picture.cinfo, TRUE);
   picture.markers = ColourMarkers::Of(picture.cinfo);
@@ -113,9 +135,9 @@ bool JpegRewriter::Impl::Read(Bytes jpeg, Picture& picture) {
   return true;
 }
 
-// JFIF without its thumbnail, the orientation, the colour profile, and Adobe's, which tells RGB from YCbCr and whether
-// inks are inverted.
-void JpegRewriter::Impl::CopyMarkers(Orientation orientation) {
+// JFIF without its thumbnail, the orientation, the colour profile where there is one to keep, and Adobe's, which tells
+// RGB from YCbCr and whether inks are inverted.
+void JpegRewriter::Impl::CopyMarkers(Orientation orientation, bool profile) {
   const jpeg_marker_struct *jfif = nullptr, *adobe = nullptr;
   for (const jpeg_marker_struct* marker = first.cinfo.marker_list; marker != nullptr; marker = marker->next) {
     if (IsJfif(*marker) && jfif == nullptr) jfif = marker;
@@ -133,12 +155,12 @@ void JpegRewriter::Impl::CopyMarkers(Orientation orientation) {
     jpeg_write_marker(&writer, kApp1, data, sizeof data);
   }
   for (const jpeg_marker_struct* marker = first.cinfo.marker_list; marker != nullptr; marker = marker->next) {
-    if (IsProfile(*marker)) WriteMarker(*marker, marker->data_length);
+    if (profile && IsProfile(*marker)) WriteMarker(*marker, marker->data_length);
   }
   if (adobe != nullptr) WriteMarker(*adobe, kAdobeBytes);
 }
 
-bool JpegRewriter::Impl::Write(Orientation orientation) {
+bool JpegRewriter::Impl::Write(Orientation orientation, bool profile) {
   if (setjmp(errors.jump)) return false;
   jpeg_copy_critical_parameters(&first.cinfo, &writer);
   writer.write_JFIF_header = FALSE;  // markers are copied as they were
@@ -149,7 +171,7 @@ bool JpegRewriter::Impl::Write(Orientation orientation) {
   writer.restart_interval = 0;
   writer.restart_in_rows = rows > 1 ? 1 : 0;
   jpeg_write_coefficients(&writer, first.coefficients);
-  CopyMarkers(orientation);
+  CopyMarkers(orientation, profile);
   jpeg_finish_compress(&writer);
   return true;
 }
@@ -212,7 +234,7 @@ bool JpegRewriter::ToBaseline(Bytes jpeg, const StoredInfo& info, std::vector<st
     impl.destination.Set(impl.written, jpeg.size() + jpeg.size() / 4);
     // A failure here is a thing that baseline cannot hold: tables that change between scans, too many blocks in an MCU,
     // coefficients beyond its codes.
-    done = impl.Write(info.orientation);
+    done = impl.Write(info.orientation, !HasSrgbProfile(cinfo));
     if (done) out.swap(impl.written);
     if (!done && impl.errors.base.msg_code == JERR_OUT_OF_MEMORY) {
       impl.Release();

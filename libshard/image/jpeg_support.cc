@@ -1,6 +1,7 @@
 #include "libshard/image/jpeg_support.h"
 
 #include <algorithm>
+#include <iterator>
 #include <new>
 #include <string>
 
@@ -118,7 +119,12 @@ void JpegSource::Attach(jpeg_decompress_struct& cinfo) {
   cinfo.mem->max_memory_to_use = 0;  // libjpeg would take it from the environment; the pixel limit bounds memory
 }
 
-void JpegSource::Set(Bytes bytes) {
+// libjpeg keeps tables for streams that leave them out. Among pictures of different origin that would decode damage, or
+// a Motion JPEG frame, which means the standard tables, by what happened to come before.
+void JpegSource::Set(jpeg_decompress_struct& cinfo, Bytes bytes) {
+  std::fill(std::begin(cinfo.quant_tbl_ptrs), std::end(cinfo.quant_tbl_ptrs), nullptr);
+  std::fill(std::begin(cinfo.dc_huff_tbl_ptrs), std::end(cinfo.dc_huff_tbl_ptrs), nullptr);
+  std::fill(std::begin(cinfo.ac_huff_tbl_ptrs), std::end(cinfo.ac_huff_tbl_ptrs), nullptr);
   base.next_input_byte = reinterpret_cast<const JOCTET*>(bytes.data());
   base.bytes_in_buffer = bytes.size();
 }

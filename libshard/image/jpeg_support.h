@@ -39,7 +39,15 @@ struct JpegSource {
   jpeg_progress_mgr progress = {};  // bounds the number of scans
 
   void Attach(jpeg_decompress_struct& cinfo);
-  void Set(Bytes bytes);
+  // For the next picture, which must not be decoded with the tables of the last one. What they took is freed with
+  // `cinfo` alone: see NeedsRenewal().
+  void Set(jpeg_decompress_struct& cinfo, Bytes bytes);
+  // Counts pictures: now and then true, when `cinfo` is to be made anew.
+  bool NeedsRenewal() { return ++pictures_ % kPicturesOfAnObject == 0; }
+
+ private:
+  static constexpr unsigned kPicturesOfAnObject = 64;  // 200 KB of tables at most
+  unsigned pictures_ = 0;
 };
 
 // Grows a vector. At the end it is as long as what was written.

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "libshard/image/pixels.h"
 #include "shardpack/error.h"
 
 namespace shardpack::image {
@@ -97,6 +98,20 @@ void ExportRgb(MagickImage& image, const char* format, std::uint8_t* pixels) {
   Export(image, format, "RGB", CharPixel, pixels);
 }
 
+// Samples of more than 8 bits, rounded: GraphicsMagick would cut them.
+void ExportRounded(MagickImage& image, const char* format, std::uint8_t* pixels) {
+  if (image->colorspace == CMYKColorspace) TransformColorspace(image.get(), RGBColorspace);
+  std::vector<std::uint16_t> row(std::size_t{image->columns} * 3);
+  for (unsigned long y = 0; y < image->rows; ++y) {
+    ExceptionScope exception;
+    if (DispatchImage(image.get(), 0, static_cast<long>(y), image->columns, 1, "RGB", ShortPixel, row.data(),
+                      &exception) != MagickPass) {
+      ThrowDamage(format, exception);
+    }
+    for (std::uint16_t value : row) *pixels++ = ScaledTo8(value, 65535);
+  }
+}
+
 void CheckSameSize(const MagickImage& image, const char* format, std::uint32_t width, std::uint32_t height) {
   if (image->columns == width && image->rows == height) return;
   ThrowBad(std::string("corrupt ") + format + ": its headers contradict each other");
@@ -124,6 +139,7 @@ void DecodeOther(Bytes bytes, const StoredInfo& info, std::uint8_t* pixels) {
   const char* format = FormatName(info.encoding);
   MagickImage image = Read(bytes, format);
   CheckSameSize(image, format, info.width, info.height);
+  if (info.bit_depth > 8) return ExportRounded(image, format, pixels);
   ExportRgb(image, format, pixels);
 }
 

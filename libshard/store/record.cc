@@ -32,7 +32,7 @@ std::string_view Name(Encoding encoding) {
 
 std::string_view FileExtension(Encoding encoding) {
   if (encoding == Encoding::kJpeg) return "jpg";
-  return encoding == Encoding::kUnknown || encoding == Encoding::kPixels ? "bin" : Name(encoding);
+  return encoding == Encoding::kUnknown ? "bin" : Name(encoding);
 }
 
 std::string_view Name(Codec codec) {

@@ -36,9 +36,9 @@ class Transcoder {
   ~Transcoder();
 
   // The same quantised DCT coefficients as a baseline JPEG (sequential, Huffman) with optimised tables and a restart
-  // marker after each row of MCUs; markers that decoding depends on (JFIF, Adobe, EXIF orientation, ICC) are kept.
-  // `side_data`: where each row of MCUs begins (docs/formats/pixels.md). False, with both untouched, where baseline
-  // cannot hold it.
+  // marker after each row of MCUs; markers that decoding depends on (JFIF, Adobe, EXIF orientation, ICC but for sRGB)
+  // are kept. `side_data`: where each row of MCUs begins (docs/formats/pixels.md). False, with both untouched, where
+  // baseline cannot hold it.
   bool JpegToBaseline(Bytes jpeg, std::vector<std::byte>& out, std::vector<std::byte>& side_data);
 
   // Whether both decode to the same samples and orientation, and to the same upright pixels; two JPEGs also hold the
