@@ -212,6 +212,8 @@ struct RepairResult {
     std::optional<std::uint64_t> record;   // its number, where known
     std::optional<std::string> key;
     std::string what;                      // one line
+    // How many, from `record` on, where nothing is known of each; 0 where it is not known whether there was any.
+    std::uint64_t records = 1;
   };
   std::vector<Loss> losses;        // of records, by place
   std::vector<std::string> notes;  // what else could not be brought back; one line each
