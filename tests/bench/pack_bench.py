@@ -19,7 +19,7 @@ import subprocess
 import sys
 import time
 
-from rounds import alternate, listing, markdown, read, spread, warm
+from rounds import alternate, listing, markdown, ratios, read, spread, warm
 
 
 def pack_array_record(data, out):
@@ -138,11 +138,15 @@ def main():
         returned = [r["wall_s"] if ours else r["seconds"] for r in runs]
         synced = [r["wall_s"] if ours else r["synced_seconds"] for r in runs]
         size = statistics.median(r["bytes_out"] if ours else r["bytes"] for r in runs)
-        cpu = [r["cpu_s"] for r in runs]
-        rows.append((statistics.median(returned), [name, spread(returned), spread(synced), f"{statistics.median(cpu):.2f}", f"{size / 1e6:,.1f}"]))
+        cpu, use = (statistics.median(r[k] for r in runs) for k in ("cpu_s", "cpu_use"))
+        rows.append((statistics.median(returned), [name, spread(returned), spread(synced), f"{cpu:.2f}", f"{use:.0%}", f"{size / 1e6:,.1f}"]))
     rows.sort()
     print(f"\n{os.path.basename(os.path.normpath(args.data))}, {args.rounds} rounds\n")
-    print(markdown(["packer", "s until it returns", "s until on disk", "CPU s", "MB"], [row for _, row in rows]), flush=True)
+    print(markdown(["packer", "s until it returns", "s until on disk", "CPU s", "CPU use", "MB"], [row for _, row in rows]), flush=True)
+    on_disk = lambda run: run.get("synced_seconds", run["wall_s"])
+    for ours in [name for name in results if name.startswith("shardpack")]:
+        for theirs in [name for name in results if name in ("tar", "array_record")]:
+            print(f"{ours}: {ratios(results, ours, theirs, on_disk)} of the time of {theirs} and sync, round by round", flush=True)
     if args.json:
         with open(args.json, "w") as file:
             json.dump({"data": args.data, "rounds": args.rounds, "results": results}, file, indent=1)

@@ -1,9 +1,9 @@
 """Shared by the benchmark scripts: jobs in fresh processes, in alternating rounds, as medians with their spread."""
 import json
 import os
-import resource
 import statistics
 import subprocess
+import tempfile
 import time
 
 
@@ -29,19 +29,25 @@ def warm(folder):
 
 
 def measure(command):
-    """Runs a command. Its last line of JSON on stdout, with wall_s and cpu_s of the whole process added; None where it failed."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    start = time.perf_counter()
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
-    wall = time.perf_counter() - start
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    if done.returncode:
-        print(f"    failed with status {done.returncode}: {done.stderr.strip()[-300:]}", flush=True)
-        return None
-    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+    """Runs a command. Its last line of JSON on stdout, with wall_s, cpu_s, cpu_use (a share of all cores) and peak_mib of the whole process
+    added; None where it failed."""
+    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
+        start = time.perf_counter()
+        process = subprocess.Popen(command, stdout=output, stderr=errors, stdin=subprocess.DEVNULL, text=True)
+        _, status, usage = os.wait4(process.pid, 0)
+        wall = time.perf_counter() - start
+        process.returncode = os.waitstatus_to_exitcode(status)
+        output.seek(0)
+        errors.seek(0)
+        if process.returncode:
+            print(f"    failed with status {process.returncode}: {errors.read().strip()[-300:]}", flush=True)
+            return None
+        lines = [line for line in output if line.startswith("{")]
     result = json.loads(lines[-1]) if lines else {}
     result["wall_s"] = wall
-    result["cpu_s"] = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    result["cpu_s"] = usage.ru_utime + usage.ru_stime
+    result["cpu_use"] = result["cpu_s"] / wall / len(os.sched_getaffinity(0))
+    result["peak_mib"] = usage.ru_maxrss / 1024
     return result
 
 
@@ -70,3 +76,8 @@ def spread(values, form="{:,.2f}"):
 def markdown(header, rows):
     lines = ["| " + " | ".join(header) + " |", "|" + "|".join(["---"] + ["---:"] * (len(header) - 1)) + "|"]
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows]) + "\n"
+
+
+def ratios(results, ours, theirs, value=lambda run: run["wall_s"], form="{:.2f}"):
+    """'median (least..most)' of ours over theirs, round by round: a disturbance that lasts hits both sides of a quotient."""
+    return spread([value(a) / value(b) for a, b in zip(results[ours], results[theirs])], form)
