@@ -303,16 +303,6 @@ void WarnOfRootFiles(const std::vector<Tree>& trees, Inputs& inputs) {
 
 std::string Inputs::PathOf(const Input& input) const { return std::string(input.key.substr(input.path_skip)); }
 
-bool IsCandidateName(std::string_view name) {
-  const auto dot = name.rfind('.');
-  if (dot == std::string_view::npos || name.size() - dot - 1 > 4) return false;
-  std::string extension(name.substr(dot + 1));
-  for (char& c : extension) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
-  static constexpr std::string_view kCandidates[] = {"jpg", "jpeg", "jpe",  "jfif", "png", "webp", "bmp",
-                                                     "gif", "tif",  "tiff", "ppm",  "pgm", "pbm",  "pnm"};
-  return std::find(std::begin(kCandidates), std::end(kCandidates), extension) != std::end(kCandidates);
-}
-
 Inputs ScanFolders(const ScanOptions& options) {
   Inputs inputs;
   inputs.source_paths = options.sources;
