@@ -1,5 +1,6 @@
 #include "tools/shardinfo/describe.h"
 
+#include <cmath>
 #include <filesystem>
 
 namespace shardpack::tools {
@@ -16,6 +17,20 @@ Spread SpreadOf(const Histogram& histogram) {
     }
   }
   return spread;
+}
+
+ChannelStatistics StatisticsOf(const ChannelSums& sums) {
+  ChannelStatistics statistics;
+  if (sums.pixels == 0) return statistics;
+  const auto n = static_cast<long double>(sums.pixels);
+  for (std::size_t c = 0; c < 3; ++c) {
+    // n x squares - sum x sum in whole numbers: the difference of two large numbers would lose its digits.
+    using Wide = unsigned __int128;
+    const Wide spread = Wide{sums.pixels} * sums.sum_of_squares[c] - Wide{sums.sum[c]} * sums.sum[c];
+    statistics.mean[c] = static_cast<double>(static_cast<long double>(sums.sum[c]) / n);
+    statistics.deviation[c] = static_cast<double>(std::sqrt(static_cast<long double>(spread)) / n);
+  }
+  return statistics;
 }
 
 Description Describe(const std::string& path, const Dataset& dataset) {

@@ -1,6 +1,7 @@
 // What shardinfo says of a dataset or shard, gathered before any of it is printed.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -14,6 +15,12 @@ struct Spread {
   std::uint32_t min = 0, median = 0, max = 0;
 };
 Spread SpreadOf(const Histogram& histogram);
+
+// In steps of the 8-bit values; zeros where there are no pixels.
+struct ChannelStatistics {
+  std::array<double, 3> mean{}, deviation{};
+};
+ChannelStatistics StatisticsOf(const ChannelSums& sums);
 
 struct Description {
   std::string path;

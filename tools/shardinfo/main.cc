@@ -56,6 +56,35 @@ nlohmann::ordered_json LayoutJson(const ShardReader& shard) {
   return out;
 }
 
+nlohmann::ordered_json ReceiptsJson(const Manifest& manifest) {
+  nlohmann::ordered_json out = nlohmann::ordered_json::array();
+  for (const CodecReceipt& receipt : manifest.receipts) {
+    out.push_back({{"encoding", receipt.encoding},
+                   {"codec", receipt.codec},
+                   {"sample_records", receipt.sample_records},
+                   {"sample_raw_bytes", receipt.sample_raw_bytes},
+                   {"sample_stored_bytes", receipt.sample_stored_bytes},
+                   {"decode_ns_per_record", receipt.decode_ns_per_record}});
+  }
+  return out;
+}
+
+nlohmann::ordered_json StatisticsJson(const Manifest& manifest) {
+  if (!manifest.statistics) return nullptr;
+  const ChannelSums& sums = *manifest.statistics;
+  const ChannelStatistics statistics = StatisticsOf(sums);
+  return {{"pictures", sums.pictures},         {"pixels", sums.pixels}, {"mean", statistics.mean},
+          {"deviation", statistics.deviation}, {"sum", sums.sum},       {"sum_of_squares", sums.sum_of_squares}};
+}
+
+nlohmann::ordered_json RevisionsJson(const Manifest& manifest) {
+  nlohmann::ordered_json out = nlohmann::ordered_json::array();
+  for (const Revision& revision : manifest.revisions) {
+    out.push_back({{"command", revision.command}, {"request", revision.request.Hex()}, {"records", revision.records}});
+  }
+  return out;
+}
+
 std::string Json(const Dataset& dataset, const Description& description, const ReportOptions& options) {
   const Manifest& m = description.manifest;
   nlohmann::ordered_json out;
@@ -66,6 +95,7 @@ std::string Json(const Dataset& dataset, const Description& description, const R
   out["bytes"] = m.bytes_out;
   out["bytes_in"] = m.bytes_in;
   out["bad_inputs"] = m.bad_inputs;
+  out["label_kind"] = Name(m.label_kind);
   out["classes"] = nlohmann::ordered_json::array();
   for (const std::string& name : m.classes) out["classes"].push_back(TextOrHex(name));
   out["class_records"] = description.class_records;
@@ -84,12 +114,15 @@ std::string Json(const Dataset& dataset, const Description& description, const R
     out["codecs"][name] = {
         {"records", count.records}, {"raw_bytes", count.raw_bytes}, {"stored_bytes", count.stored_bytes}};
   }
+  out["receipts"] = ReceiptsJson(m);
   out["width"] = SpreadJson(m.widths);
   out["height"] = SpreadJson(m.heights);
   if (options.histograms) {
     out["width_histogram"] = HistogramJson(m.widths);
     out["height_histogram"] = HistogramJson(m.heights);
   }
+  out["statistics"] = StatisticsJson(m);
+  out["revisions"] = RevisionsJson(m);
   out["options"] = m.options;
   out["creator"] = m.creator;
   out["dataset_digest"] = m.dataset_digest.Hex();

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "shardpack/error.h"
+#include "tools/common/codec_table.h"
 #include "tools/common/human.h"
 #include "tools/common/table.h"
 
@@ -17,6 +18,12 @@ std::string Percent(std::uint64_t part, std::uint64_t whole) {
   if (whole == 0) return "-";
   char text[16];
   std::snprintf(text, sizeof text, "%.1f %%", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
+  return text;
+}
+
+std::string Decimals(double value, int places) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.*f", places, value);
   return text;
 }
 
@@ -44,6 +51,12 @@ std::string ShortClasses(const std::vector<std::string>& classes) {
   return text;
 }
 
+// Of those that are no classes.
+std::string LabelText(const Manifest& m) {
+  if (m.label_kind == LabelKind::kList) return "lists of whole numbers";
+  return m.label_kind == LabelKind::kFloat ? "floating-point numbers" : "whole numbers";
+}
+
 std::string Head(const Description& d) {
   const Manifest& m = d.manifest;
   std::string out = Escaped(m.name.empty() ? d.path : m.name) + "\n";
@@ -55,7 +68,7 @@ std::string Head(const Description& d) {
                             Percent(m.bytes_out, m.bytes_in) + ")" +
                             (m.records > 0 ? ", " + HumanBytes(m.bytes_in / m.records) + " each" : ""));
   out += Line("pixels", Pixels(m));
-  out += Line("classes", ShortClasses(m.classes));
+  out += m.label_kind == LabelKind::kClass ? Line("classes", ShortClasses(m.classes)) : Line("labels", LabelText(m));
   if (m.bad_inputs > 0) out += Line("left out", Counted(m.bad_inputs, "bad input") + ", listed in " + kLedgerName);
   out += Line("digest", m.dataset_digest.Hex());
   return out;
@@ -68,15 +81,34 @@ std::string Encodings(const Manifest& m) {
 }
 
 std::string Codecs(const Manifest& m) {
-  Table table({{"codec", Align::kLeft},
-               {"records", Align::kRight},
-               {"raw", Align::kRight},
-               {"stored", Align::kRight},
-               {"ratio", Align::kRight}});
-  for (const auto& [name, count] : m.codecs) {
-    table.Add({name, HumanCount(count.records), HumanBytes(count.raw_bytes), HumanBytes(count.stored_bytes),
-               Percent(count.stored_bytes, count.raw_bytes)});
+  std::string out = "\n" + CodecTable(m);
+  if (!m.receipts.empty()) out += "\n" + ReceiptTable(m);
+  return out;
+}
+
+std::string Statistics(const Manifest& m) {
+  if (!m.statistics) return "";
+  const ChannelStatistics statistics = StatisticsOf(*m.statistics);
+  Table table({{"channel", Align::kLeft},
+               {"mean", Align::kRight},
+               {"deviation", Align::kRight},
+               {"mean / 255", Align::kRight},
+               {"deviation / 255", Align::kRight}});
+  const char* const names[] = {"red", "green", "blue"};
+  for (std::size_t c = 0; c < 3; ++c) {
+    const double mean = statistics.mean[c], deviation = statistics.deviation[c];
+    table.Add(
+        {names[c], Decimals(mean, 2), Decimals(deviation, 2), Decimals(mean / 255, 4), Decimals(deviation / 255, 4)});
   }
+  return "\n  over " + HumanCount(m.statistics->pixels) + " pixels of " + Counted(m.statistics->pictures, "picture") +
+         "\n" + table.Text();
+}
+
+std::string Revisions(const Manifest& m) {
+  if (m.revisions.empty()) return "";
+  Table table({{"change", Align::kLeft}, {"records", Align::kRight}, {"request", Align::kLeft}});
+  for (const Revision& revision : m.revisions)
+    table.Add({Escaped(revision.command), HumanCount(revision.records), revision.request.Hex()});
   return "\n" + table.Text();
 }
 
@@ -163,7 +195,8 @@ std::string Records(const Dataset& dataset, std::uint64_t count) {
 
 std::string Report(const Dataset& dataset, const Description& description, const ReportOptions& options) {
   const Manifest& manifest = description.manifest;
-  std::string out = Head(description) + Encodings(manifest) + Codecs(manifest) + Shards(manifest);
+  std::string out = Head(description) + Encodings(manifest) + Codecs(manifest) + Statistics(manifest) +
+                    Shards(manifest) + Revisions(manifest);
   if (options.classes) out += Classes(description);
   if (options.histograms) out += HistogramText("width", manifest.widths) + HistogramText("height", manifest.heights);
   if (options.layout) out += Layout(dataset);
