@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "libshard/pack/output_folder.h"
 #include "libshard/pack/repair_record.h"
 #include "shardpack/error.h"
 #include "shardpack/image.h"
@@ -36,7 +35,7 @@ Neighbours::Neighbours(const fs::path& shard) : shard_(shard) {
   std::error_code error;
   for (fs::directory_iterator file(folder, error); !error && file != fs::directory_iterator(); file.increment(error)) {
     const std::string other = file->path().filename().native();
-    if (IsShardFileName(other) && other.ends_with(".shard") && other != name) siblings_.push_back(file->path());
+    if (other.ends_with(".shard") && other != name) siblings_.push_back(file->path());
   }
   std::sort(siblings_.begin(), siblings_.end());
 }
