@@ -26,6 +26,11 @@ OwnedLabel FloatLabel(double value);
 // it. Throws Error with kBadInput (no path): empty, a whole number of more than 64 bits.
 OwnedLabel LabelOfText(std::string_view text);
 
+// The label that a JSON value states: a whole number, another number, a string (the name of a class) or a list of whole
+// numbers; without white space outside of strings, as TakeMembers() gives it. Throws Error with kBadInput (no path):
+// none of these, more than 64 bits. Precondition: it is well-formed.
+OwnedLabel LabelOfJson(std::string_view value);
+
 // A JSON object with a member "label" that is a whole number, another number, a string (the name of a class) or a list
 // of whole numbers.
 struct LabelledObject {
