@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "libshard/image/grey_kernels.h"
 #include "libshard/image/pixels_filter.h"
 #include "shardpack/error.h"
 
@@ -58,13 +59,14 @@ PixelsFilter FilterOf(std::byte value) {
 
 const std::uint8_t* Unsigned(const std::byte* bytes) { return reinterpret_cast<const std::uint8_t*>(bytes); }
 
-// One pixel of three equal bytes after another, each written with a fourth byte that the next one overwrites.
-void GreyToRgb(const std::uint8_t* grey, std::size_t width, std::uint8_t* rgb) {
-  for (std::size_t x = 0; x + 1 < width; ++x) {
-    const std::uint32_t four = grey[x] * 0x01010101u;
-    std::memcpy(rgb + 3 * x, &four, sizeof four);
+// Rows from `in` on, of `header`, that are stored as they are: `most` at most.
+std::uint32_t UnfilteredRows(const std::byte* in, const Header& header, std::uint32_t most) {
+  std::uint32_t rows = 0;
+  while (rows < most && *in == std::byte{0}) {
+    ++rows;
+    in += header.row_bytes + 1;
   }
-  std::memset(rgb + 3 * (width - 1), grey[width - 1], 3);
+  return rows;
 }
 
 // `to8`: null for samples of 8 bits.
@@ -95,15 +97,36 @@ void PixelsDecoder::DecodeScaled(Bytes bytes, const StoredInfo& info, std::uint3
   const std::byte* in = bytes.data() + kPixelsHeaderBytes;
   for (std::uint32_t y = 0; y < end_row; ++y, in += header.row_bytes + 1, pixels += std::size_t{info.width} * 3) {
     UnfilterRow(FilterOf(*in), Unsigned(in + 1), above, count, info.channels, row);
-    if constexpr (sizeof(Sample) == 1) {
-      if (info.channels == 1) {
-        GreyToRgb(row, info.width, pixels);
-        std::swap(row, above);
-        continue;
-      }
-    }
     ToRgb(row, info.width, info.channels, to8, pixels);
     std::swap(row, above);
+  }
+}
+
+// Rows without a filter, which is all that most tiny pictures have, are expanded where they lie, many at once.
+void PixelsDecoder::DecodeGrey(Bytes bytes, const StoredInfo& info, std::uint32_t end_row, std::uint8_t* pixels) {
+  const Header header = ReadHeader(bytes);
+  const std::size_t width = info.width, stride = width + 1;
+  rows_.resize(std::max(rows_.size(), width + 1));
+  auto* spare = reinterpret_cast<std::uint8_t*>(rows_.data());
+  auto* row = spare + width;
+  std::fill(row, row + width, std::uint8_t{0});
+  const std::uint8_t* above = row;
+  const std::byte* in = bytes.data() + kPixelsHeaderBytes;
+  for (std::uint32_t y = 0; y < end_row;) {
+    std::uint32_t rows = UnfilteredRows(in, header, end_row - y);
+    if (rows > 0) {
+      GreyToRgb(Unsigned(in + 1), stride, width, rows, pixels);
+      above = Unsigned(in + 1) + (rows - 1) * stride;
+    } else {
+      rows = 1;
+      std::uint8_t* to = above == spare ? row : spare;
+      UnfilterRow(FilterOf(*in), Unsigned(in + 1), above, width, 1, to);
+      GreyToRgb(to, width, width, 1, pixels);
+      above = to;
+    }
+    y += rows;
+    in += rows * stride;
+    pixels += rows * 3 * width;
   }
 }
 
@@ -117,6 +140,7 @@ void PixelsDecoder::Decode(Bytes bytes, const StoredInfo& info, Rows rows, std::
     }
     return DecodeScaled<std::uint16_t>(bytes, info, rows.end, pixels);
   }
+  if (info.channels == 1) return DecodeGrey(bytes, info, rows.end, pixels);
   if (info.channels != 3) return DecodeScaled<std::uint8_t>(bytes, info, rows.end, pixels);
   // What is wanted is what is filtered: each row is built on the one above it in place.
   const std::size_t count = std::size_t{info.width} * 3;

@@ -23,6 +23,7 @@ class PixelsDecoder {
  private:
   template <typename Sample>
   void DecodeScaled(Bytes bytes, const StoredInfo& info, std::uint32_t end_row, std::uint8_t* pixels);
+  void DecodeGrey(Bytes bytes, const StoredInfo& info, std::uint32_t end_row, std::uint8_t* pixels);
 
   std::vector<std::uint16_t> rows_;  // two rows of samples
   std::vector<std::uint8_t> to8_;    // of 16-bit samples, made for `to8_maximum_`

@@ -1,9 +1,6 @@
 // Every instruction set gives what the plain loop gives; pixels_test.py compares both with Pillow.
 #include "shardpack/resize.h"
 
-#include <hwy/highway.h>
-#include <hwy/targets.h>
-
 #include <catch2/catch.hpp>
 #include <cstdint>
 #include <random>
@@ -11,6 +8,7 @@
 #include <vector>
 
 #include "libshard/image/resize_tables.h"
+#include "tests/image/simd_targets.h"
 
 using shardpack::PixelView;
 using shardpack::Resizer;
@@ -44,16 +42,6 @@ std::vector<std::uint8_t> Reference(PixelView source, std::uint32_t width, std::
   ResizeReference(source, width, height, window, out.data());
   return out;
 }
-
-// Restores the processor's own choice.
-struct TargetScope {
-  explicit TargetScope(std::int64_t target) { Set(target); }
-  ~TargetScope() { Set(0); }
-  static void Set(std::int64_t target) {
-    hwy::SetSupportedTargetsForTest(target);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-  }
-};
 
 void Check(Resizer& resizer, const Source& source, std::uint32_t width, std::uint32_t height, Resizer::Window window) {
   INFO(source.width << "x" << source.height << " to " << width << "x" << height << ", window " << window.x << ","
@@ -89,17 +77,7 @@ void CheckAllSizes() {
 }  // namespace
 
 TEST_CASE("resizing gives the same on every instruction set of this processor", "[resize]") {
-  std::int64_t all = hwy::SupportedTargets();
-  int tried = 0;
-  for (std::int64_t target = 1; target > 0; target <<= 1) {
-    if (!(all & target)) continue;
-    TargetScope scope(target);
-    INFO(hwy::TargetName(target));
-    REQUIRE(hwy::SupportedTargets() == target);
-    CheckAllSizes();
-    ++tried;
-  }
-  CHECK(tried >= 1);
+  OnEveryTarget(CheckAllSizes);
 }
 
 TEST_CASE("the axis that Pillow 13 resizes first goes first", "[resize]") {
