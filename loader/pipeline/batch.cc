@@ -4,6 +4,7 @@
 #include <new>
 
 #include "loader/pipeline/slot.h"
+#include "shardpack/error.h"
 
 namespace shardpack::loader {
 namespace {
@@ -47,7 +48,14 @@ std::shared_ptr<BatchAllocator> OrdinaryMemory() {
 Batch::Batch(std::shared_ptr<Slot> slot) : slot_(std::move(slot)) {}
 
 const Field& Batch::images() const { return slot_->fields[Slot::kImages]; }
-const Field& Batch::labels() const { return slot_->fields[Slot::kLabels]; }
+const Field& Batch::labels() const {
+  if (!slot_->HasLabels()) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "the labels of this dataset are lists or fractions, of which a batch has no field: read them by "
+                "source_indices() with shardpack::LabelText()");
+  }
+  return slot_->fields[Slot::kLabels];
+}
 const Field& Batch::indices() const { return slot_->fields[Slot::kIndices]; }
 const Field& Batch::source_indices() const { return slot_->fields[Slot::kSourceIndices]; }
 const Field& Batch::valid() const { return slot_->fields[Slot::kValid]; }

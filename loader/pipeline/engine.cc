@@ -30,8 +30,9 @@ std::optional<tbb::global_control> PoolFor(int threads) {
               std::string("the state is of another ") + what + ": " + theirs + ", this loader has " + ours);
 }
 
-SlotShape ShapeOf(const LoaderOptions& o) {
-  return {o.batch_size, o.transform.width, o.transform.height, o.output.dtype, o.output.layout};
+SlotShape ShapeOf(const LoaderOptions& o, LabelKind kind) {
+  const bool labels = kind == LabelKind::kClass || kind == LabelKind::kInteger;
+  return {o.batch_size, o.transform.width, o.transform.height, o.output.dtype, o.output.layout, labels};
 }
 
 }  // namespace
@@ -52,7 +53,7 @@ Engine::Engine(Dataset data, LoaderOptions wanted)
       options(Definite(std::move(wanted), dataset)),
       order{dataset.size(), options.shuffle, options.seed},
       dataset_digest(dataset.digest().Hex()),
-      shape(ShapeOf(options)),
+      shape(ShapeOf(options, dataset.manifest().label_kind)),
       ring(FitRing(options, dataset, shape.Bytes())),
       writer(shape.width, shape.height, shape.dtype, shape.layout, options.transform.mean, options.transform.deviation),
       process_(getpid()),

@@ -54,14 +54,14 @@ class Filler {
     const std::int64_t label = decoder_.Produce(engine_.dataset, index, engine_.options.transform,
                                                 Philox(engine_.options.seed, epoch_, sample_, kAugmentOperation),
                                                 engine_.writer, image(), costs_);
-    slot_.Data<std::int64_t>(Batch::Slot::kLabels)[place_] = label;
+    if (slot_.HasLabels()) slot_.Data<std::int64_t>(Batch::Slot::kLabels)[place_] = label;
     slot_.Data<std::int64_t>(Batch::Slot::kSourceIndices)[place_] = static_cast<std::int64_t>(index);
   }
 
   // Zeros, with the planned sample's label where it is known.
   void Mask() {
     std::memset(image(), 0, engine_.writer.picture_bytes());
-    slot_.Data<std::int64_t>(Batch::Slot::kLabels)[place_] = Label().value_or(0);
+    if (slot_.HasLabels()) slot_.Data<std::int64_t>(Batch::Slot::kLabels)[place_] = Label().value_or(0);
     slot_.Data<std::int64_t>(Batch::Slot::kSourceIndices)[place_] = static_cast<std::int64_t>(sample_);
     slot_.Data<bool>(Batch::Slot::kValid)[place_] = false;
   }

@@ -34,8 +34,11 @@ std::vector<Field> FieldsOf(const SlotShape& shape) {
     images.shape = {b, 3, h, w};
     images.strides = StridesOfNchw(w, h);
   }
-  return {images, Column("labels", DType::kInt64, shape.batch_size), Column("indices", DType::kInt64, shape.batch_size),
-          Column("source_indices", DType::kInt64, shape.batch_size), Column("valid", DType::kBool, shape.batch_size)};
+  std::vector<Field> fields = {images, Column("indices", DType::kInt64, shape.batch_size),
+                               Column("source_indices", DType::kInt64, shape.batch_size),
+                               Column("valid", DType::kBool, shape.batch_size)};
+  if (shape.labels) fields.push_back(Column("labels", DType::kInt64, shape.batch_size));
+  return fields;
 }
 
 }  // namespace

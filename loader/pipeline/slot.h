@@ -39,7 +39,9 @@ struct Batch::Slot {
   std::exception_ptr error;  // of the lowest place that has one
   std::uint32_t error_place = 0;
 
-  enum FieldOf { kImages, kLabels, kIndices, kSourceIndices, kValid, kNumFields };
+  // kLabels is last, for not every dataset has it.
+  enum FieldOf { kImages, kIndices, kSourceIndices, kValid, kLabels, kNumFields };
+  bool HasLabels() const { return fields.size() > kLabels; }
   template <typename T>
   T* Data(FieldOf field) const {
     return reinterpret_cast<T*>(fields[field].data);
@@ -51,6 +53,7 @@ struct SlotShape {
   std::uint32_t batch_size = 1, width = 0, height = 0;
   DType dtype = DType::kUint8;
   Layout layout = Layout::kNhwc;
+  bool labels = true;  // false where the dataset's are no single whole numbers
 
   // Throws Error with kInvalidArgument where one batch cannot be addressed.
   std::size_t Bytes() const;

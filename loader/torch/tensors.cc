@@ -36,8 +36,9 @@ at::Tensor TensorOf(const Batch& batch, const Field& field) {
 }
 
 TensorBatch TensorsOf(const Batch& batch) {
-  return {TensorOf(batch, batch.images()), TensorOf(batch, batch.labels()), TensorOf(batch, batch.valid()),
-          TensorOf(batch, batch.indices())};
+  const Field* const labels = batch.Find("labels");
+  return {TensorOf(batch, batch.images()), labels != nullptr ? TensorOf(batch, *labels) : at::Tensor(),
+          TensorOf(batch, batch.valid()), TensorOf(batch, batch.indices())};
 }
 
 }  // namespace shardpack::loader

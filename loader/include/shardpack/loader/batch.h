@@ -47,7 +47,9 @@ class Batch {
   Batch() = default;
 
   const Field& images() const;          // [B, H, W, 3] kNhwc or [B, 3, H, W] kNchw
-  const Field& labels() const;          // int64 [B]
+  // int64 [B]. Throws Error with kInvalidArgument where the dataset's labels are lists or fractions: there is no such
+  // field then, and LabelText() of shardpack/label.h reads them.
+  const Field& labels() const;
   const Field& indices() const;         // int64 [B]: the planned samples
   const Field& source_indices() const;  // int64 [B]: the delivered ones (differ where a bad record was substituted)
   const Field& valid() const;           // bool [B]: false for padding and, under Tail::kExact, for bad records

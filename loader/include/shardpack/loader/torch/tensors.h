@@ -18,7 +18,7 @@ at::Tensor TensorOf(const Batch& batch, const Field& field);
 
 struct TensorBatch {
   at::Tensor images;   // [B, C, H, W]
-  at::Tensor labels;   // int64 [B]
+  at::Tensor labels;   // int64 [B]; undefined where the batch has no such field (batch.h)
   at::Tensor valid;    // bool [B]
   at::Tensor indices;  // int64 [B]
 };
