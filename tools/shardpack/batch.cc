@@ -9,6 +9,7 @@
 
 #include "shardpack/dataset.h"
 #include "shardpack/error.h"
+#include "shardpack/label.h"
 #include "tools/common/exit_status.h"
 #include "tools/common/run_main.h"
 #include "tools/common/validators.h"
@@ -104,6 +105,7 @@ std::vector<Sample> SamplesOf(const Dataset& dataset, const StepPlan& plan, cons
     Sample& sample = samples[k];
     sample.index = order(plan.PositionOf(slice, k));
     sample.label = dataset.Info(sample.index).label;
+    sample.label_text = LabelText(dataset, sample.index);
     sample.key = dataset.Key(sample.index);
     sample.valid = k < slice.num_valid;
   }

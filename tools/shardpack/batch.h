@@ -21,6 +21,7 @@ struct BatchOptions {
 struct Sample {
   std::uint64_t index = 0;
   std::int64_t label = 0;
+  std::string label_text;  // JSON: of labels that are lists or fractions too
   bool valid = true;
   std::string_view key;
 };

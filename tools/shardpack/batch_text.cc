@@ -23,7 +23,7 @@ std::string JsonLine(const BatchOptions& o, const loader::StepPlan& plan, std::u
   for (const Sample& sample : samples) {
     nlohmann::ordered_json entry = {{"index", sample.index}};
     PutBytes(entry, "key", sample.key);
-    entry["label"] = sample.label;
+    entry["label"] = nlohmann::ordered_json::parse(sample.label_text);
     entry["valid"] = sample.valid;
     line["samples"].push_back(std::move(entry));
   }
@@ -38,8 +38,8 @@ std::string Table(const BatchOptions& o, const loader::StepPlan& plan, std::uint
   text += "place       index  label  key\n";
   for (std::size_t k = 0; k < samples.size(); ++k) {
     const Sample& sample = samples[k];
-    text += Padded(std::to_string(k), 5) + Padded(std::to_string(sample.index), 12) +
-            Padded(std::to_string(sample.label), 7) + "  " + Escaped(sample.key);
+    text += Padded(std::to_string(k), 5) + Padded(std::to_string(sample.index), 12) + Padded(sample.label_text, 7) +
+            "  " + Escaped(sample.key);
     const auto label = static_cast<std::uint64_t>(sample.label);
     if (label < classes.size()) text += "  (" + Escaped(classes[label]) + ")";
     text += sample.valid ? "\n" : "  padding\n";

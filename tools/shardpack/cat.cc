@@ -4,6 +4,7 @@
 #include "shardpack/dataset.h"
 #include "shardpack/error.h"
 #include "shardpack/image.h"
+#include "shardpack/transcode.h"
 #include "tools/common/human.h"
 #include "tools/common/run_main.h"
 #include "tools/common/validators.h"
@@ -12,7 +13,8 @@
 namespace shardpack::tools {
 namespace {
 
-constexpr char kFooter[] = R"(A bare word is a key first, then an index.
+constexpr char kFooter[] =
+    R"(A bare word is a key first, then an index. Filtered pixels (list says "pixels") come as the PNG that holds them.
 
 Examples:
   shardpack cat packed cats/1.jpg > 1.jpg              the bytes as they went in
@@ -46,20 +48,38 @@ std::uint64_t FindRecord(const Dataset& dataset, const Arguments& arguments) {
   return *index;
 }
 
+[[noreturn]] void ThrowFor(const Dataset& dataset, std::uint64_t index, const Error& error) {
+  throw Error(error.code(),
+              "record " + std::to_string(index) + " (" + Escaped(dataset.Key(index)) + "): " + error.reason());
+}
+
+std::vector<std::byte> PngOfPixels(const Dataset& dataset, std::uint64_t index, Bytes pixels,
+                                   const ImageLimits& limits) {
+  try {
+    Samples samples;
+    DecodePixels(pixels, limits, samples);
+    return EncodePng(samples);
+  } catch (const Error& error) {
+    ThrowFor(dataset, index, error);
+  }
+}
+
 void RunCat(const Arguments& arguments) {
   const Dataset dataset = Dataset::Open(arguments.dataset);
   const std::uint64_t index = FindRecord(dataset, arguments);
   std::vector<std::byte> bytes;
   dataset.Read(index, bytes);
-  if (!arguments.decode.empty()) {
-    // The picture was let in when it was packed; what it takes to show one is no danger.
-    ImageDecoder decoder(ImageLimits{~std::uint64_t{0} >> 8});
+  // The picture was let in when it was packed; what it takes to show one is no danger.
+  constexpr ImageLimits kNoLimits{~std::uint64_t{0} >> 8};
+  if (arguments.decode.empty()) {
+    if (dataset.Info(index).encoding == Encoding::kPixels) bytes = PngOfPixels(dataset, index, bytes, kNoLimits);
+  } else {
+    ImageDecoder decoder(kNoLimits);
     Image picture;
     try {
       decoder.Decode(bytes, picture);
     } catch (const Error& error) {
-      throw Error(error.code(),
-                  "record " + std::to_string(index) + " (" + Escaped(dataset.Key(index)) + "): " + error.reason());
+      ThrowFor(dataset, index, error);
     }
     bytes = arguments.decode == "png" ? EncodePng(picture) : EncodePpm(picture);
   }

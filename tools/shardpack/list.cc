@@ -3,9 +3,11 @@
 #include <nlohmann/json.hpp>
 
 #include "libshard/pack/json_text.h"
+#include "libshard/pack/sample_label.h"
 #include "libshard/store/text.h"
 #include "shardpack/dataset.h"
 #include "shardpack/error.h"
+#include "shardpack/label.h"
 #include "tools/common/human.h"
 #include "tools/common/run_main.h"
 #include "tools/common/validators.h"
@@ -16,7 +18,10 @@ namespace {
 
 constexpr std::size_t kFlushBytes = 1 << 16;
 
-constexpr char kFooter[] = R"(Examples:
+constexpr char kFooter[] =
+    R"(A label is a number, a list of numbers or a fraction, exactly as it was given; metadata is what else was given.
+
+Examples:
   shardpack list packed | head
   shardpack list packed --format csv > records.csv
   shardpack list packed --format jsonl | jq -r 'select(.width < 100) | .key')";
@@ -33,7 +38,8 @@ struct Row {
   std::string_view key;
   std::string_view class_name;
   bool has_class = false;
-  Bytes metadata;
+  std::string label;     // JSON; empty where it cannot be read
+  std::string metadata;  // a JSON object without the label; empty where there is none
   const std::string* shard = nullptr;
 };
 
@@ -43,11 +49,28 @@ std::string HexOf(std::uint64_t value) {
   return text;
 }
 
+// Lists and fractions stand in the metadata, from which they are taken out here.
+void FillLabel(LabelKind kind, Bytes metadata, Row& row) {
+  row.metadata = AsText(metadata);
+  try {
+    row.label = LabelText(kind, row.info.label, metadata);
+    if (kind != LabelKind::kList && kind != LabelKind::kFloat) return;
+    row.metadata = ParseLabelledObject(row.metadata).rest;
+    if (row.metadata == "{}") row.metadata.clear();
+  } catch (const Error&) {
+    // The label is not where it should be: what is there is shown.
+  }
+}
+
+nlohmann::ordered_json Parsed(std::string_view text) {
+  return text.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json::parse(text, nullptr, false);
+}
+
 std::string JsonLine(const Row& row) {
   nlohmann::ordered_json out;
   out["index"] = row.index;
   PutBytes(out, "key", row.key);
-  out["label"] = row.info.label;
+  out["label"] = Parsed(row.label);
   if (row.has_class) {
     PutBytes(out, "class", row.class_name);
   } else {
@@ -64,8 +87,7 @@ std::string JsonLine(const Row& row) {
   out["stored_bytes"] = row.info.stored_bytes;
   out["raw_bytes"] = row.info.raw_bytes;
   out["checksum"] = HexOf(row.info.stored_xxh3);
-  out["metadata"] = row.metadata.empty() ? nlohmann::ordered_json(nullptr)
-                                         : nlohmann::ordered_json::parse(AsText(row.metadata), nullptr, false);
+  out["metadata"] = Parsed(row.metadata);
   return out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
@@ -82,14 +104,14 @@ std::string CsvHeader() {
 }
 
 std::string CsvLine(const Row& row) {
-  std::string line = std::to_string(row.index) + "," + CsvField(row.key) + "," + std::to_string(row.info.label) + "," +
+  std::string line = std::to_string(row.index) + "," + CsvField(row.key) + "," + CsvField(row.label) + "," +
                      CsvField(row.class_name) + ",";
   line += std::to_string(row.info.width) + "," + std::to_string(row.info.height) + ",3," +
           std::string(Name(row.info.encoding)) + ",";
   line += std::string(Name(row.info.codec)) + "," + CsvField(*row.shard) + "," + std::to_string(row.place.record) + ",";
   line += std::to_string(row.info.offset) + "," + std::to_string(row.info.stored_bytes) + "," +
           std::to_string(row.info.raw_bytes) + ",";
-  return line + HexOf(row.info.stored_xxh3) + "," + CsvField(AsText(row.metadata)) + "\r\n";
+  return line + HexOf(row.info.stored_xxh3) + "," + CsvField(row.metadata) + "\r\n";
 }
 
 std::string TableHeader() {
@@ -99,14 +121,17 @@ std::string TableHeader() {
   return text;
 }
 
+std::string Padded(const std::string& text, std::size_t width, bool left = false) {
+  const std::string blanks(width > text.size() ? width - text.size() : 0, ' ');
+  return left ? text + blanks : blanks + text;
+}
+
 std::string TableLine(const Row& row) {
-  char text[160];
   const std::string pixels = std::to_string(row.info.width) + "x" + std::to_string(row.info.height);
-  std::snprintf(text, sizeof text, "%10llu  %6lld  %11s  %-8s  %-8s  %10s  ",
-                static_cast<unsigned long long>(row.index), static_cast<long long>(row.info.label), pixels.c_str(),
-                std::string(Name(row.info.encoding)).c_str(), std::string(Name(row.info.codec)).c_str(),
-                HumanBytes(row.info.stored_bytes).c_str());
-  return text + Escaped(row.key) + "\n";
+  return Padded(std::to_string(row.index), 10) + "  " + Padded(row.label, 6) + "  " + Padded(pixels, 11) + "  " +
+         Padded(std::string(Name(row.info.encoding)), 8, true) + "  " +
+         Padded(std::string(Name(row.info.codec)), 8, true) + "  " + Padded(HumanBytes(row.info.stored_bytes), 10) +
+         "  " + Escaped(row.key) + "\n";
 }
 
 void RunList(const Arguments& arguments) {
@@ -122,7 +147,7 @@ void RunList(const Arguments& arguments) {
     row.place = dataset.PlaceOf(i);
     row.info = dataset.Info(i);
     row.key = dataset.Key(i);
-    row.metadata = dataset.shard(row.place.shard).Metadata(row.place.record);
+    FillLabel(manifest.label_kind, dataset.shard(row.place.shard).Metadata(row.place.record), row);
     row.has_class = manifest.label_kind == LabelKind::kClass && row.info.label >= 0 &&
                     static_cast<std::uint64_t>(row.info.label) < manifest.classes.size();
     if (row.has_class) row.class_name = manifest.classes[static_cast<std::size_t>(row.info.label)];
