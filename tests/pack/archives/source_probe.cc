@@ -1,6 +1,7 @@
-// Serves an archive as the library reads it to archives_test.py: one JSON object a line.
+// Serves a source as the library reads it to archives_test.py and sources_test.py: one JSON object a line.
 //
-//   source_probe tar|zip|tfrecord PATH [--image NAME] [--label NAME] [--change PATH2]
+//   source_probe auto|folder|csv|jsonl|dataset|tar|zip|tfrecord PATH [--image NAME] [--label NAME] [--change PATH2]
+//                [--path-column NAME] [--label-column NAME]
 //
 // --change: between scan and reading the file is replaced by this one.
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <exception>
 #include <filesystem>
 #include <iostream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
@@ -22,10 +24,14 @@ namespace {
 
 using nlohmann::ordered_json;
 
-std::unique_ptr<Source> OpenAs(const std::string& kind, const std::string& path, const PackOptions& options) {
-  if (kind == "tar") return OpenTarSource(path);
-  if (kind == "zip") return OpenZipSource(path);
-  return OpenTfrecordSource(path, options);
+std::unique_ptr<Source> OpenAs(const std::string& kind, const std::string& path, PackOptions options) {
+  static const std::map<std::string, SourceKind> kKinds = {
+      {"auto", SourceKind::kAuto},   {"folder", SourceKind::kFolder},    {"csv", SourceKind::kCsv},
+      {"jsonl", SourceKind::kJsonl}, {"dataset", SourceKind::kDataset},  {"tar", SourceKind::kTar},
+      {"zip", SourceKind::kZip},     {"tfrecord", SourceKind::kTfrecord}};
+  options.from = kKinds.at(kind);
+  options.sources = {path};
+  return std::move(OpenSources(options).at(0));
 }
 
 std::string ReadOne(Source& source, const CollectedInput& input, std::string& error) {
@@ -73,6 +79,8 @@ int Serve(int argc, char** argv) {
     if (name == "--image") options.image_feature = argv[i + 1];
     if (name == "--label") options.label_feature = argv[i + 1];
     if (name == "--change") change = argv[i + 1];
+    if (name == "--path-column") options.path_column = argv[i + 1];
+    if (name == "--label-column") options.label_column = argv[i + 1];
   }
   const std::string path = argv[2];
   const auto source = OpenAs(argv[1], path, options);
