@@ -12,6 +12,9 @@ namespace shardpack {
 namespace {
 
 constexpr int kDefaultLevel = 3;
+// Of digits in blocks level 9 makes 160 bytes each in 4 times the time in which level 3 makes 172; level 19 makes 155
+// in 110 times.
+constexpr int kArchiveLevel = 9;
 constexpr std::uint64_t kTinyBytes = 4096;
 // Of large records a few say it all, and each costs milliseconds: no more is looked at once an encoding has this much.
 constexpr std::uint64_t kEnoughBytes = 32 << 20;
@@ -221,7 +224,7 @@ CodecPlan ChooseCodecs(const std::vector<SampleRecord>& sample, std::uint64_t to
                        Compression compression, std::optional<int> zstd_level,
                        std::optional<std::uint64_t> dictionary_bytes) {
   CodecPlan plan;
-  plan.level = zstd_level.value_or(kDefaultLevel);
+  plan.level = zstd_level.value_or(compression == Compression::kArchive ? kArchiveLevel : kDefaultLevel);
   plan.tiny_bytes = kTinyBytes;
   Chooser chooser(sample, compression, plan);
   if (compression == Compression::kAuto || compression == Compression::kZstd)

@@ -26,7 +26,7 @@ struct CodecPlan {
   // The first that fits a record's encoding and size; a record that none fits follows `fallback`.
   std::vector<Rule> rules;
   Codec fallback = Codec::kStored;
-  int level = 3;  // zstd's
+  int level = 3;  // zstd's; 9 for an archive, unless it was given
   // Rules of kZstdDictionary and kZstdBlock fit records of at most this raw size; a fallback of these is kZstd for
   // larger ones.
   std::uint64_t tiny_bytes = 0;

@@ -237,6 +237,8 @@ TEST_CASE("--compression archive puts tiny records in blocks and tries zstd on t
   const CodecPlan plan =
       ChooseCodecs(tiny + LargeJpegs(5), kMany, 1, Compression::kArchive, std::nullopt, std::nullopt);
   CHECK(plan.dictionary.empty());
+  CHECK(plan.level == 9);
+  CHECK(ChooseCodecs(tiny, kMany, 1, Compression::kArchive, 4, std::nullopt).level == 4);
   CHECK(plan.CodecFor(Encoding::kJpeg, 4096) == Codec::kZstdBlock);
   CHECK(plan.CodecFor(Encoding::kJpeg, 4097) == Codec::kZstd);
   CHECK(plan.CodecFor(Encoding::kGif, 4096) == Codec::kZstdBlock);

@@ -175,3 +175,28 @@ TEST_CASE("no flipped byte of the payload region is found as a good record with 
     bytes[at] = good[at];
   }
 }
+
+TEST_CASE("the longest keys and metadata longer than any buffer come back from the record headers", "[scan]") {
+  ShardBuilder built;
+  built.options.sync_marker = kMarker;
+  std::string long_key(65535, 'k'), metadata = "{\"a\":\"" + std::string(3 << 20, 'm') + "\"}";
+  built.Add({long_key, 1, Noise(9, 1), Codec::kStored, Encoding::kPng, 1, 1, 3, 8, 1, metadata, {}});
+  built.Add({"short", 2, Noise(9, 2), Codec::kStored, Encoding::kPng, 1, 1, 3, 8, 1, "{}", {}});
+  const TempFolder folder;
+  built.Write(folder / "a.shard");
+  CHECK(FaultsOf(folder / "a.shard").empty());
+  const std::vector<std::byte> bytes = ReadFile(folder / "a.shard");
+  const std::vector<ScannedRecord> found = Scan(bytes);
+  REQUIRE(NumbersOf(found) == Numbers{0, 1});
+  CHECK(found[0].header.key == long_key);
+  CHECK(found[0].header.metadata == metadata);
+  CHECK(found[1].header.metadata == "{}");
+}
+
+TEST_CASE("a scan for a marker of zeros passes zeros", "[scan]") {
+  ShardBuilder built;
+  built.Add({"a", 1, Noise(9, 1), Codec::kStored});
+  std::vector<std::byte> bytes = built.Build();
+  bytes.insert(bytes.begin() + 64, 100000, std::byte{0});
+  CHECK(NumbersOf(Scan(bytes, 0)) == Numbers{0});
+}
