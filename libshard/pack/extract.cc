@@ -5,12 +5,14 @@
 #include <cerrno>
 #include <set>
 
+#include "libshard/pack/extract_names.h"
 #include "libshard/pack/tar_writer.h"
 #include "libshard/pack/task_arena.h"
 #include "libshard/store/unique_fd.h"
 #include "shardpack/dataset.h"
 #include "shardpack/error.h"
 #include "shardpack/pack.h"
+#include "shardpack/transcode.h"
 
 namespace shardpack {
 namespace {
@@ -21,9 +23,8 @@ namespace fs = std::filesystem;
 constexpr std::uint64_t kStretch = 1024;
 constexpr std::uint64_t kTaskRecords = 32;
 
-// A key becomes a path below the output only where each of its parts is a plain name.
-void CheckSafe(const Dataset& dataset, std::uint64_t index) {
-  const std::string_view key = dataset.Key(index);
+// A name becomes a path below the output only where each of its parts is a plain name.
+void CheckSafe(const Dataset& dataset, std::uint64_t index, std::string_view key) {
   bool safe = !key.empty() && key.find('\0') == std::string_view::npos;
   for (std::size_t at = 0; safe && at <= key.size();) {
     const std::size_t end = std::min(key.find('/', at), key.size());
@@ -34,7 +35,7 @@ void CheckSafe(const Dataset& dataset, std::uint64_t index) {
   if (safe) return;
   const Dataset::Place place = dataset.PlaceOf(index);
   throw Error(ErrorCode::kCorruption, Location{dataset.shard(place.shard).path().native(), place.record, std::nullopt},
-              "the key " + Escaped(key) + " would leave the output folder");
+              "the name " + Escaped(key) + " would leave the output folder");
 }
 
 void WriteNewFile(int root, const std::string& output, const std::string& path, Bytes bytes) {
@@ -52,15 +53,14 @@ void WriteNewFile(int root, const std::string& output, const std::string& path, 
   }
 }
 
-// Makes the folders that the keys [begin, end) need; equal ones follow each other, so most are known already.
-void MakeFolders(const Dataset& dataset, std::uint64_t begin, std::uint64_t end, int root, const std::string& output,
+// Makes the folders that the names need; equal ones follow each other, so most are known already.
+void MakeFolders(const std::vector<std::string>& names, int root, const std::string& output,
                  std::set<std::string>& made) {
-  for (std::uint64_t i = begin; i < end; ++i) {
-    const std::string_view key = dataset.Key(i);
+  for (const std::string& key : names) {
     const auto last = key.rfind('/');
-    if (last == std::string_view::npos || made.contains(std::string(key.substr(0, last)))) continue;
-    for (std::size_t slash = key.find('/'); slash != std::string_view::npos; slash = key.find('/', slash + 1)) {
-      const std::string folder(key.substr(0, slash));
+    if (last == std::string::npos || made.contains(key.substr(0, last))) continue;
+    for (std::size_t slash = key.find('/'); slash != std::string::npos; slash = key.find('/', slash + 1)) {
+      const std::string folder = key.substr(0, slash);
       if (made.contains(folder)) continue;
       if (mkdirat(root, folder.c_str(), 0777) != 0 && errno != EEXIST)
         ThrowSystemError(errno, "create folder", output + "/" + folder);
@@ -84,12 +84,13 @@ UniqueFd OpenEmptyFolder(const fs::path& output) {
 
 class Extraction {
  public:
-  explicit Extraction(const ExtractOptions& options) : options_(options), dataset_(Dataset::Open(options.dataset)) {
+  explicit Extraction(const ExtractOptions& options)
+      : options_(options), dataset_(Dataset::Open(options.dataset)), names_(dataset_) {
     progress_.stage = "extracting";
     progress_.inputs_total = dataset_.size();
     progress_.bytes_total = dataset_.manifest().bytes_in;
-    // Before the first file is written: a dataset with one bad key leaves nothing behind.
-    for (std::uint64_t i = 0; i < dataset_.size(); ++i) CheckSafe(dataset_, i);
+    // Before the first file is written: a dataset with one bad name leaves nothing behind.
+    for (std::uint64_t i = 0; i < dataset_.size(); ++i) CheckSafe(dataset_, i, names_.Name(i));
   }
 
   std::uint64_t ToFolder() {
@@ -98,11 +99,13 @@ class Extraction {
     std::set<std::string> made;
     for (std::uint64_t begin = 0; begin < dataset_.size(); begin += kStretch) {
       const std::uint64_t end = std::min(dataset_.size(), begin + kStretch);
-      MakeFolders(dataset_, begin, end, root.get(), output, made);
+      std::vector<std::string> names;
+      for (std::uint64_t i = begin; i < end; ++i) names.push_back(names_.Name(i));
+      MakeFolders(names, root.get(), output, made);
       ParallelFor(begin, end, kTaskRecords, [&](std::uint64_t i) {
         thread_local std::vector<std::byte> bytes;
-        dataset_.Read(i, bytes);
-        WriteNewFile(root.get(), output, std::string(dataset_.Key(i)), bytes);
+        ReadFileOf(i, bytes);
+        WriteNewFile(root.get(), output, names[i - begin], bytes);
       });
       Report(begin, end);
     }
@@ -115,8 +118,8 @@ class Extraction {
     for (std::uint64_t begin = 0; begin < dataset_.size(); begin += kStretch) {
       const std::uint64_t end = std::min(dataset_.size(), begin + kStretch);
       for (std::uint64_t i = begin; i < end; ++i) {
-        dataset_.Read(i, bytes);
-        tar.Add(dataset_.Key(i), bytes);
+        ReadFileOf(i, bytes);
+        tar.Add(names_.Name(i), bytes);
       }
       Report(begin, end);
     }
@@ -125,6 +128,22 @@ class Extraction {
   }
 
  private:
+  // The record as a file that other programs read.
+  void ReadFileOf(std::uint64_t i, std::vector<std::byte>& bytes) const {
+    dataset_.Read(i, bytes);
+    if (dataset_.Info(i).encoding != Encoding::kPixels) return;
+    try {
+      thread_local Samples samples;
+      DecodePixels(bytes, ImageLimits{~std::uint64_t{0} >> 8}, samples);  // it was let in when it was packed
+      bytes = EncodePng(samples);
+    } catch (const Error& error) {
+      const Dataset::Place place = dataset_.PlaceOf(i);
+      throw Error(ErrorCode::kCorruption,
+                  Location{dataset_.shard(place.shard).path().native(), place.record, dataset_.Info(i).offset},
+                  error.reason());
+    }
+  }
+
   void Report(std::uint64_t begin, std::uint64_t end) {
     if (options_.stop != nullptr && *options_.stop) throw Interrupted{};
     for (std::uint64_t i = begin; i < end; ++i) progress_.bytes_done += dataset_.Info(i).raw_bytes;
@@ -134,6 +153,7 @@ class Extraction {
 
   const ExtractOptions& options_;
   const Dataset dataset_;
+  const ExtractNames names_;
   PackProgress progress_;
 };
 

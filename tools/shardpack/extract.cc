@@ -15,7 +15,10 @@ namespace shardpack::tools {
 namespace {
 
 constexpr char kFooter[] =
-    R"(Each record becomes a file named by its key, byte for byte as it went in. Nothing that exists is overwritten.
+    R"(Each record becomes a file named by its key, or as the member of the archive that it came from; with --images keep
+byte for byte as it went in. Filtered pixels become PNG. Where packing changed the encoding, the extension is made to
+fit: a.bmp becomes a.png, and a.bmp.png where there is an a.png already. Nothing that exists is overwritten. Labels and metadata:
+shardpack list.
 
 Examples:
   shardpack extract packed -o photos

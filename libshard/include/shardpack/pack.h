@@ -73,7 +73,7 @@ struct PackOptions {
   Chroma chroma = Chroma::kKeep;
   std::optional<ResizeTo> resize;  // not with kKeep and kLossless
   Compression compression = Compression::kAuto;
-  std::optional<int> zstd_level;  // unset: 3
+  std::optional<int> zstd_level;  // unset: 3, of an archive 9
   // Bytes of the zstd dictionary for tiny records; 0: none. Unset: chosen while planning.
   std::optional<std::uint64_t> dictionary_bytes;
   Statistics statistics = Statistics::kNone;
@@ -119,6 +119,7 @@ struct PackResult {
   bool resumed = false;           // went on with an earlier plan
   std::uint64_t shards_done = 0;  // of the plan's, by all processes so far
   std::uint64_t shards_planned = 0;
+  std::vector<std::uint32_t> missing_parts;  // of options.part.count: those that have shards to do yet, where not sealed
   std::uint64_t ignored_files = 0;  // neither candidates nor folders, or hidden
   // The first few of the bad inputs; all are in the ledger.
   struct Bad {
@@ -256,7 +257,8 @@ struct ExtractOptions {
   std::function<void(const PackProgress&)> progress;
   const std::atomic<bool>* stop = nullptr;
 };
-// Back to files under their keys; bytes as they went in. A key that would leave the folder (absolute, "..") is kCorruption.
+// Back to files under their keys, or under the names of an archive's members (libshard/pack/extract_names.h); bytes as they
+// were packed, filtered pixels as PNG. A name that would leave the folder (absolute, "..") is kCorruption.
 // Returns the number of files.
 std::uint64_t Extract(const ExtractOptions& options);
 
