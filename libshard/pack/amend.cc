@@ -6,10 +6,10 @@
 
 #include "libshard/pack/drop_list.h"
 #include "libshard/pack/image_work.h"
-#include "libshard/pack/journal.h"
 #include "libshard/pack/output_folder.h"
 #include "libshard/pack/shard_rewrite.h"
 #include "libshard/pack/task_arena.h"
+#include "libshard/store/content_counts.h"
 #include "shardpack/dataset.h"
 #include "shardpack/error.h"
 #include "shardpack/pack.h"
@@ -54,9 +54,7 @@ struct Found {
   std::uint64_t records = 0;
   std::vector<std::string> unknown;  // keys that no record has; the first few
   std::uint64_t num_unknown = 0;
-  RecordCounts counts;          // of the dropped records
-  std::uint64_t raw_bytes = 0;  // of all records
-  Digest128 digest;             // of what stays
+  std::uint64_t raw_bytes = 0, dropped_raw_bytes = 0;  // of the encoded images of all records, and of the dropped ones
 };
 
 Found Find(const Dataset& dataset, const DropList& list, const AmendOptions& options) {
@@ -66,26 +64,21 @@ Found Find(const Dataset& dataset, const DropList& list, const AmendOptions& opt
   std::unordered_set<std::string_view> known;
   Found found;
   found.dropped.resize(dataset.num_shards());
-  DatasetDigester digester;
   for (std::uint32_t s = 0; s < dataset.num_shards(); ++s) {
     const ShardReader& shard = dataset.shard(s);
     for (std::uint64_t i = 0; i < shard.num_records(); ++i) {
       if (i % kStretch == 0) CheckStop(options);
       const std::string_view key = shard.Key(i);
-      const RecordInfo info = shard.Info(i);
-      found.raw_bytes += info.raw_bytes;
-      if (!wanted.contains(key)) {
-        digester.Add(key, info.label, shard.Metadata(i), info.encoding, info.encoded_xxh3);
-        continue;
-      }
+      const std::uint64_t raw_bytes = shard.Info(i).raw_bytes;
+      found.raw_bytes += raw_bytes;
+      if (!wanted.contains(key)) continue;
       known.insert(key);
       found.dropped[s].push_back(i);
-      found.counts.Add(info, info.raw_bytes);
+      found.dropped_raw_bytes += raw_bytes;
       ++found.records;
     }
     progress.Add(shard.num_records(), 0);
   }
-  found.digest = digester.Finish(dataset.manifest().classes);
   found.num_unknown = list.keys.size() - known.size();
   for (const std::string& key : list.keys) {
     if (found.unknown.size() == AmendResult::kNamedUnknown) break;
@@ -104,9 +97,10 @@ std::uint64_t NumberOf(const std::string& file, std::uint64_t otherwise) {
 }
 
 int ZstdLevelOf(const Manifest& manifest) {
-  constexpr int kDefault = 3;
+  const auto compression = manifest.options.find("compression");
+  const bool archive = compression != manifest.options.end() && compression->second == "archive";
   const auto option = manifest.options.find("zstd-level");
-  int level = kDefault;
+  int level = archive ? 9 : 3;  // as ChooseCodecs() does where none is given
   if (option != manifest.options.end())
     std::from_chars(option->second.data(), option->second.data() + option->second.size(), level);
   return std::clamp(level, 1, 22);
@@ -239,49 +233,52 @@ class Amendment {
     }
   }
 
+  // From the indexes of what is there now, not by subtracting: so the new shards' indexes are read before they count.
   void Recount(const Dataset& dataset, const Found& found, AmendResult& result) {
     Manifest& manifest = result.manifest;
-    RecordCounts counts = RecordCounts::Of(dataset.manifest());
-    RecordCounts dropped = found.counts;
-    dropped.bytes_in = BytesInOf(dataset.manifest(), found);
-    if (counts.statistics) SubtractStatistics(dataset, found, counts, result);
-    counts.Subtract(dropped);
-    counts.PutInto(manifest);
-    if (!counts.statistics) manifest.statistics.reset();
-    manifest.bytes_out = 0;
-    for (const ShardEntry& entry : manifest.shards) manifest.bytes_out += entry.bytes;
-    manifest.dataset_digest = found.digest;
+    ContentCounts counts;
+    manifest.records = manifest.bytes_out = 0;
+    for (const ShardEntry& entry : manifest.shards) {
+      counts.Add(ShardReader::Open(folder_ / entry.file));
+      manifest.records += entry.records;
+      manifest.bytes_out += entry.bytes;
+    }
+    counts.Finish(manifest);
+    manifest.bytes_in -= BytesInOf(manifest, found);
+    if (manifest.statistics) SubtractStatistics(dataset, found, result);
     manifest.revisions.push_back({"amend", list_.Digest(), found.records});
   }
 
   // A record does not say how large its input was. Where images are kept, it was as large as the record; else its share
   // is taken, by the sizes of the encoded images.
   static std::uint64_t BytesInOf(const Manifest& manifest, const Found& found) {
-    if (manifest.bytes_in == found.raw_bytes || found.raw_bytes == 0) return found.counts.bytes_in;
+    if (manifest.bytes_in == found.raw_bytes || found.raw_bytes == 0)
+      return std::min(found.dropped_raw_bytes, manifest.bytes_in);
     using Wide = unsigned __int128;
-    return static_cast<std::uint64_t>(Wide{manifest.bytes_in} * found.counts.bytes_in / found.raw_bytes);
+    return static_cast<std::uint64_t>(Wide{manifest.bytes_in} * found.dropped_raw_bytes / found.raw_bytes);
   }
 
   // Sums over all pictures lose those that are dropped, which must be decoded for it. Where only a sample was summed
   // up, or a picture is damaged, the sums are given up.
-  void SubtractStatistics(const Dataset& dataset, const Found& found, RecordCounts& counts, AmendResult& result) {
-    if (counts.statistics->pictures != dataset.size()) {
-      counts.statistics.reset();
+  void SubtractStatistics(const Dataset& dataset, const Found& found, AmendResult& result) {
+    std::optional<ChannelSums>& statistics = result.manifest.statistics;
+    if (statistics->pictures != dataset.size()) {
+      statistics.reset();
     } else {
       try {
         const ChannelSums sums = SumsOfDropped(dataset, found);
-        counts.statistics->pictures -= sums.pictures;
-        counts.statistics->pixels -= sums.pixels;
+        statistics->pictures -= sums.pictures;
+        statistics->pixels -= sums.pixels;
         for (std::size_t c = 0; c < 3; ++c) {
-          counts.statistics->sum[c] -= sums.sum[c];
-          counts.statistics->sum_of_squares[c] -= sums.sum_of_squares[c];
+          statistics->sum[c] -= sums.sum[c];
+          statistics->sum_of_squares[c] -= sums.sum_of_squares[c];
         }
       } catch (const Error& error) {
         if (error.code() != ErrorCode::kCorruption && error.code() != ErrorCode::kBadInput) throw;
-        counts.statistics.reset();
+        statistics.reset();
       }
     }
-    result.statistics_given_up = !counts.statistics;
+    result.statistics_given_up = !statistics;
   }
 
   ChannelSums SumsOfDropped(const Dataset& dataset, const Found& found) {

@@ -27,6 +27,7 @@ int main(int argc, char** argv) {
   AddList(app, status);
   AddCat(app, status);
   AddExtract(app, status);
+  AddAmend(app, status);
   AddRepair(app, status);
   AddBatch(app, status);
   return RunMain(app, argc, argv, status);
