@@ -10,6 +10,7 @@
 #include <new>
 
 #include "libshard/pack/task_arena.h"
+#include "libshard/pack/verify_sample.h"
 #include "libshard/store/checksum.h"
 #include "libshard/store/unique_fd.h"
 #include "shardpack/dataset.h"
@@ -278,7 +279,9 @@ VerifyResult Verify(const fs::path& path, const VerifyOptions& options) {
   const int threads = options.threads > 0 ? options.threads : AvailableThreads();
   VerifyResult result;
   ArenaOf(threads).execute([&] {
-    if (S_ISDIR(status.st_mode)) {
+    if (options.budget) {
+      VerifySample(path, options, result);
+    } else if (S_ISDIR(status.st_mode)) {
       VerifyDataset(path, options, threads, result);
     } else if (path.filename() == kManifestName) {
       VerifyDataset(path.parent_path(), options, threads, result);

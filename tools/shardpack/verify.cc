@@ -1,3 +1,4 @@
+#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -26,11 +27,13 @@ Examples:
   shardpack verify packed
   shardpack verify packed --decode                     decode each image as well
   shardpack verify packed/shard-00000-5f3a9c01.shard   one shard
+  shardpack verify packed --budget 60s                 a sample, as large as a minute allows, and what it says of the rest
 
 Exit status: 0 no damage found, 3 damage found.)";
 
 struct Arguments {
   std::string dataset, progress = "auto";
+  std::string budget;
   bool decode = false, json = false;
   int threads = 0;
 };
@@ -65,7 +68,36 @@ void PrintJson(const VerifyResult& result) {
   out["ok"] = result.faults.empty();
   out["faults"] = nlohmann::ordered_json::array();
   for (const VerifyFault& fault : result.faults) out["faults"].push_back(FaultJson(fault));
+  if (result.sample) {
+    out["sample"] = {{"records", result.sample->records},
+                     {"of", result.sample->of},
+                     {"damaged", result.sample->damaged},
+                     {"confidence", result.sample->confidence},
+                     {"damaged_share_bound", result.sample->damaged_share_bound}};
+  }
   WriteOut(out.dump() + "\n");
+}
+
+// "60s", "500ms", "5min", "2h"; seconds without a unit.
+std::chrono::nanoseconds ParseBudget(const std::string& text) {
+  constexpr std::pair<std::string_view, double> kUnits[] = {
+      {"ms", 1e6}, {"min", 60e9}, {"h", 3600e9}, {"s", 1e9}, {"", 1e9}};
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
+  const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  for (const auto& [name, nanoseconds] : kUnits) {
+    if (error == std::errc() && unit == name && value > 0 && value * nanoseconds < 1e18)
+      return std::chrono::nanoseconds(static_cast<std::int64_t>(value * nanoseconds));
+  }
+  throw UsageError{"--budget: '" + Escaped(text) + "' is no time such as 60s, 500ms, 5min or 2h"};
+}
+
+std::string SampleText(const VerifyResult::Sample& sample) {
+  if (sample.records == sample.of) return "that is every record\n";
+  char share[64];
+  std::snprintf(share, sizeof share, "%.3g", sample.damaged_share_bound * 100);
+  return "a sample of " + HumanCount(sample.records) + " of " + HumanCount(sample.of) + " records, " +
+         HumanCount(sample.damaged) + " damaged: with 95 % confidence at most " + share + " % of all are\n";
 }
 
 void PrintResult(const VerifyResult& result, double seconds) {
@@ -78,7 +110,9 @@ void PrintResult(const VerifyResult& result, double seconds) {
   char rate[64];
   std::snprintf(rate, sizeof rate, " (%s, %.0f MB/s)\n", HumanSeconds(seconds).c_str(),
                 seconds > 0 ? static_cast<double>(result.bytes) / seconds / 1e6 : 0.0);
-  WriteOut(text + rate);
+  text += rate;
+  if (result.sample) text += SampleText(*result.sample);
+  WriteOut(text);
 }
 
 void RunVerify(const Arguments& arguments, int& status) {
@@ -87,6 +121,7 @@ void RunVerify(const Arguments& arguments, int& status) {
   options.decode = arguments.decode;
   options.limits.max_pixels = ~std::uint64_t{0} >> 8;  // what was packed under a higher limit is no damage
   options.threads = arguments.threads;
+  if (!arguments.budget.empty()) options.budget = ParseBudget(arguments.budget);
   options.progress = [&](const PackProgress& progress) { bar.Show(progress); };
   options.stop = &Stopped();
   CatchSignals();
@@ -109,6 +144,11 @@ void AddVerify(CLI::App& app, int& status) {
   command->footer(kFooter);
   AddDatasetOption(*command, arguments->dataset);
   command->add_flag("--decode", arguments->decode, "Decode each image as well");
+  command
+      ->add_option("--budget", arguments->budget,
+                   "Look at records spread over the whole dataset for so long, instead of all of it")
+      ->check(NotEmpty())
+      ->type_name("TIME");
   command->add_option("--threads", arguments->threads, "Threads; else all that this process may use")
       ->check(WholeNumber(1, 4096))
       ->type_name("N");

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -238,9 +239,18 @@ struct VerifyResult {
   std::uint64_t records = 0;  // whose bytes were checked
   std::uint64_t bytes = 0;
   std::vector<VerifyFault> faults;
+  // Of a sample: how many records were looked at and how many of those were damaged, and the share of damaged records that all
+  // of them stay below with that confidence. All of them looked at: the share itself.
+  struct Sample {
+    std::uint64_t records = 0, of = 0, damaged = 0;
+    double confidence = 0, damaged_share_bound = 1;
+  };
+  std::optional<Sample> sample;
 };
 struct VerifyOptions {
   bool decode = false;  // decode each image as well
+  // Looks at so many records, spread over the whole dataset, as it can in this time.
+  std::optional<std::chrono::nanoseconds> budget;
   ImageLimits limits;
   int threads = 0;
   std::function<void(const PackProgress&)> progress;
