@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "shardpack/loader/philox.h"
+#include "shardpack/transcode.h"
 
 namespace shardpack::loader {
 
@@ -80,6 +81,7 @@ PictureDataset::PictureDataset(const Options& o) : num_classes_(o.num_classes) {
   for (std::uint32_t c = 0; c < o.num_classes; ++c)
     shards[0].options.class_names.push_back("class" + std::to_string(c));
   for (auto& shard : shards) shard.options.class_names = shards[0].options.class_names;
+  Samples samples;
   for (std::uint32_t i = 0; i < o.num_samples; ++i) {
     Philox random(i, 0, 0, 1001);
     const std::uint32_t spread = o.max_side - o.min_side + 1;
@@ -96,6 +98,10 @@ PictureDataset::PictureDataset(const Options& o) : num_classes_(o.num_classes) {
       record.raw = JpegOf(picture, 90);
       record.encoding = Encoding::kJpeg;
       picture = DecodedByLibjpeg(record.raw);
+    } else if (o.jpeg && i % 3 == 1) {
+      Transcoder().Decode(EncodePng(picture), samples);
+      EncodePixels(samples, record.raw);
+      record.encoding = Encoding::kPixels;
     } else {
       record.raw = EncodePng(picture);
     }

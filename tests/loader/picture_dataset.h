@@ -20,14 +20,15 @@ Image MakePicture(std::uint32_t width, std::uint32_t height, std::uint64_t seed)
 std::vector<std::byte> JpegOf(const Image& picture, int quality);
 Image DecodedByLibjpeg(const std::vector<std::byte>& jpeg);
 
-// Pictures of `num_classes` classes in `num_shards` shards; every third is a JPEG where `jpeg`. Record i has label i %
+// Pictures of `num_classes` classes in `num_shards` shards; where `jpeg`, every third is a JPEG and every third
+// filtered pixels. Record i has label i %
 // num_classes, key "NNNNN".
 class PictureDataset {
  public:
   struct Options {
     std::uint32_t num_samples = 40, num_classes = 4, num_shards = 3;
     std::uint32_t min_side = 20, max_side = 60;
-    bool jpeg = false;
+    bool jpeg = false;  // else PNGs alone
   };
   explicit PictureDataset(const Options& options);
 
