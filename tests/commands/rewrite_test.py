@@ -122,7 +122,7 @@ class Repair(support.TestCase):
 
     def test_a_lost_footer_or_index_or_header_comes_back_byte_for_byte(self):
         index = max(record["end"] for record in self.records)
-        for harmed in (self.whole[:-128], self.whole[:index], self.whole[:index + 5000] + bytes(len(self.whole) - index - 5000),
+        for harmed in (self.whole[:-128], self.whole[:index], self.whole[:index + 9] + bytes(len(self.whole) - index - 9),
                        bytes(64) + self.whole[64:]):
             out, _ = self.repair(harmed)
             self.assertEqual(self.repaired.read_bytes(), self.whole)

@@ -38,7 +38,7 @@ struct Arguments {
 
 void SayWhatWasNotThere(const AmendResult& result) {
   if (result.lines_without_key > 0)
-    std::fprintf(stderr, "%s of the ledger name no record and were passed over\n",
+    std::fprintf(stderr, "passed over in the ledger: %s without a key\n",
                  Counted(result.lines_without_key, "line").c_str());
   if (result.not_found == 0 || result.already_complete) return;
   std::string named;
