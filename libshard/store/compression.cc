@@ -1,5 +1,6 @@
 #include "libshard/store/compression.h"
 
+#define ZSTD_STATIC_LINKING_ONLY  // ZSTD_c_literalCompressionMode
 #include <zstd.h>
 
 #include <algorithm>
@@ -10,6 +11,10 @@
 
 namespace shardpack {
 namespace {
+
+// Frames with literals as they are may be larger by one part in so many. Handwritten digits: 8 % more bytes on average,
+// inflated in 0.51 us instead of 0.76.
+constexpr std::size_t kLiteralsGain = 6;
 
 struct FreeCCtx {
   void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
@@ -33,29 +38,57 @@ ZSTD_DCtx* ThreadContext() {
 }  // namespace
 
 struct Compressor::Impl {
-  std::unique_ptr<ZSTD_CCtx, FreeCCtx> context{ZSTD_createCCtx()};
-  std::vector<std::byte> buffer;  // only ever grows: what a large record leaves behind is never read
+  using UniqueCCtx = std::unique_ptr<ZSTD_CCtx, FreeCCtx>;
+  // Only ever grow: what a large record leaves behind is never read.
+  struct Output {
+    UniqueCCtx context;
+    std::vector<std::byte> buffer;
+  };
+  Output usual;
+  // Of tiny records, which is what dictionaries are for, decoding literals is half of the time. Frames of this one have
+  // them as they are.
+  Output plain_literals;
+
+  static Output Make(int level, Bytes dictionary);
+  static Bytes Compress(Output& output, Bytes raw);
 };
 
-Compressor::Compressor(int level, Bytes dictionary) : impl_(std::make_unique<Impl>()) {
-  if (!impl_->context) throw std::bad_alloc();
-  ZSTD_CCtx* const context = impl_->context.get();
+Compressor::Impl::Output Compressor::Impl::Make(int level, Bytes dictionary) {
+  Output output{UniqueCCtx(ZSTD_createCCtx()), {}};
+  if (!output.context) throw std::bad_alloc();
+  ZSTD_CCtx* const context = output.context.get();
   Check(ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, level));
   Check(ZSTD_CCtx_setParameter(context, ZSTD_c_contentSizeFlag, 1));
   Check(ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 0));
   Check(ZSTD_CCtx_setParameter(context, ZSTD_c_dictIDFlag, 0));
   if (!dictionary.empty()) Check(ZSTD_CCtx_loadDictionary(context, dictionary.data(), dictionary.size()));
+  return output;
+}
+
+Bytes Compressor::Impl::Compress(Output& output, Bytes raw) {
+  std::vector<std::byte>& buffer = output.buffer;
+  buffer.resize(std::max(buffer.size(), ZSTD_compressBound(raw.size())));
+  const std::size_t size = ZSTD_compress2(output.context.get(), buffer.data(), buffer.size(), raw.data(), raw.size());
+  Check(size);
+  return Bytes(buffer).first(size);
+}
+
+Compressor::Compressor(int level, Bytes dictionary) : impl_(std::make_unique<Impl>()) {
+  impl_->usual = Impl::Make(level, dictionary);
+  if (dictionary.empty()) return;
+  impl_->plain_literals = Impl::Make(level, dictionary);
+  Check(ZSTD_CCtx_setParameter(impl_->plain_literals.context.get(), ZSTD_c_literalCompressionMode,
+                               ZSTD_lcm_uncompressed));
 }
 Compressor::Compressor(Compressor&&) noexcept = default;
 Compressor& Compressor::operator=(Compressor&&) noexcept = default;
 Compressor::~Compressor() = default;
 
 Bytes Compressor::Compress(Bytes raw) {
-  std::vector<std::byte>& buffer = impl_->buffer;
-  buffer.resize(std::max(buffer.size(), ZSTD_compressBound(raw.size())));
-  const std::size_t size = ZSTD_compress2(impl_->context.get(), buffer.data(), buffer.size(), raw.data(), raw.size());
-  Check(size);
-  return Bytes(buffer).first(size);
+  const Bytes usual = Impl::Compress(impl_->usual, raw);
+  if (!impl_->plain_literals.context) return usual;
+  const Bytes plain = Impl::Compress(impl_->plain_literals, raw);
+  return plain.size() * kLiteralsGain <= usual.size() * (kLiteralsGain + 1) ? plain : usual;
 }
 
 void Compressor::Compress(Bytes raw, std::vector<std::byte>& out) {
