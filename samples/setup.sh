@@ -13,7 +13,7 @@ SHARDPACK_PACKAGES=(
   ca-certificates git
   cmake ninja-build g++ ccache pkg-config
   libtbb-dev zlib1g-dev libzstd-dev libxxhash-dev nlohmann-json3-dev libcli11-dev libhwy-dev
-  libjpeg62-turbo-dev libpng-dev libwebp-dev libgraphicsmagick1-dev libarchive-dev libzip-dev libcsv-dev
+  libjpeg62-turbo-dev libjpeg-turbo-progs libpng-dev libwebp-dev libgraphicsmagick1-dev libarchive-dev libzip-dev libcsv-dev
   libhdf5-dev libgloo-dev
   catch2 openmpi-bin zstd python3 python3-venv
 )

@@ -11,7 +11,7 @@ constexpr std::uint32_t kMaxPages = 65536;
 constexpr std::uint32_t kUnsignedSamples = 1, kFloatSamples = 3;
 constexpr std::uint32_t kPlain = 1, kCcitt = 5, kDeflate = 8, kOldDeflate = 32946, kPackBits = 32773;
 constexpr std::uint32_t kRgb = 2, kPalette = 3;  // 0 and 1 are grey
-constexpr std::uint32_t kOtherExtra = 0;         // an extra sample that is not alpha
+constexpr std::uint32_t kNoExtra = 0, kUnassociatedAlpha = 2;
 
 enum Tag : std::uint32_t {
   kWidth = 256,
@@ -58,7 +58,7 @@ class TiffReader {
                           compression == kOldDeflate || compression == kPackBits;
     const std::uint32_t colours = Photometric() == kRgb ? 3 : 1, samples = Value(directory, kSamples, 1);
     const bool alpha = samples == colours + 1 && Photometric() != kPalette &&
-                       Value(directory, kExtraSamples, kOtherExtra) != kOtherExtra;
+                       Value(directory, kExtraSamples, kNoExtra) == kUnassociatedAlpha;
     return lossless && Photometric() <= kPalette && (samples == colours || alpha) && SamplesAreAlike(directory) &&
            Value(directory, kSampleFormat, kUnsignedSamples) == kUnsignedSamples;
   }

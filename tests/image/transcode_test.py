@@ -477,8 +477,13 @@ class FilteredPixels(Worked):
         inks = saved(picture(33, 21), "TIFF", "CMYK")
         lossy = saved(picture(33, 21), "TIFF", compression="jpeg")
         webp = saved(picture(33, 21), "WEBP", lossless=True)
+        alpha = saved(picture(33, 21), "TIFF", "RGBA")
+        tag = struct.pack("<HHIHH", 338, 3, 1, 2, 0)  # ExtraSamples: alpha that stands beside the colours
+        self.assertEqual(alpha.count(tag), 1)
+        multiplied = alpha.replace(tag, struct.pack("<HHIHH", 338, 3, 1, 1, 0))
+        self.check(alpha)
         masked = base.bmp(6, 4, 32, bytes(96), compression=3, masks=struct.pack("<III", 0xFF, 0xFF00, 0xFF0000))
-        for data in (inks, lossy, webp, masked):
+        for data in (inks, lossy, webp, multiplied, masked):
             worked = self.work(data, LOSSLESS)
             self.assertEqual((worked["bytes"], worked["side"]), (data, b""))
 

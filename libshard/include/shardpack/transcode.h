@@ -63,8 +63,8 @@ class Transcoder {
 };
 
 // Whether Decode() gives all of a picture that a file of its format can hold: false for JPEG and WebP, for TIFFs of
-// inks, in YCbCr or coded by JPEG, with signed samples or further channels, and BMPs with unusual masks. Throws as
-// ProbeImage does.
+// inks, in YCbCr or coded by JPEG, with signed samples, further channels or premultiplied colours, and BMPs with unusual
+// masks. Throws as ProbeImage does.
 bool HoldsSamples(Bytes image, const ImageLimits& limits = {});
 
 // How a JPEG's chroma is sampled: 444, 422 or 420; 0 where it is another way, or it has none.
