@@ -24,6 +24,20 @@ struct FreeDCtx {
 };
 using UniqueDCtx = std::unique_ptr<ZSTD_DCtx, FreeDCtx>;
 
+// True where the first block of a frame without dictionary id codes its literals (RFC 8878, 3.1.1).
+bool CodesLiterals(Bytes frame) {
+  const auto byte = [&](std::size_t at) { return std::to_integer<unsigned>(frame[at]); };
+  constexpr std::size_t kDescriptorAt = 4;
+  if (frame.size() <= kDescriptorAt) return false;
+  const bool single_segment = (byte(kDescriptorAt) & 0x20) != 0;
+  const std::size_t content_size[] = {single_segment ? 1u : 0u, 2, 4, 8};
+  const std::size_t block = kDescriptorAt + 1 + (single_segment ? 0 : 1) + content_size[byte(kDescriptorAt) >> 6];
+  constexpr std::size_t kBlockHeaderBytes = 3;
+  if (frame.size() <= block + kBlockHeaderBytes) return false;
+  const bool compressed = (byte(block) >> 1 & 3) == 2;
+  return compressed && (byte(block + kBlockHeaderBytes) & 3) >= 2;
+}
+
 void Check(std::size_t result) {
   if (ZSTD_isError(result)) throw Error(ErrorCode::kInvalidArgument, std::string("zstd: ") + ZSTD_getErrorName(result));
 }
@@ -86,7 +100,8 @@ Compressor::~Compressor() = default;
 
 Bytes Compressor::Compress(Bytes raw) {
   const Bytes usual = Impl::Compress(impl_->usual, raw);
-  if (!impl_->plain_literals.context) return usual;
+  // JPEGs have literals that cannot be coded: there is nothing to gain, and each attempt costs a microsecond or two.
+  if (!impl_->plain_literals.context || !CodesLiterals(usual)) return usual;
   const Bytes plain = Impl::Compress(impl_->plain_literals, raw);
   return plain.size() * kLiteralsGain <= usual.size() * (kLiteralsGain + 1) ? plain : usual;
 }
