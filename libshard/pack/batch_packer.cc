@@ -1,189 +1,220 @@
 #include "libshard/pack/batch_packer.h"
 
-#include <fcntl.h>
-#include <zstd.h>
-
-#include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <limits>
-#include <system_error>
 
-#include "libshard/pack/image_work.h"
+#include "libshard/pack/codec_choice.h"
+#include "libshard/pack/plan_filter.h"
+#include "libshard/store/record_block.h"
 
 namespace shardpack {
 namespace {
 
-constexpr int kZstdLevel = 3;
 constexpr std::uint64_t kLargestInput = std::numeric_limits<std::uint32_t>::max();  // what a row of the index can say
-// A record is compressed where this share of its bytes is saved at least: below it, inflating costs more than reading
-// what it saves.
-constexpr std::uint64_t kLeastGainPercent = 5;
-
-// These hold pixels as they are or nearly so. JPEG, PNG, WebP and GIF are entropy-coded already (JPEG photographs: zstd
-// saves 0.7 %).
-bool MayCompress(Encoding encoding) {
-  return encoding == Encoding::kBmp || encoding == Encoding::kPnm || encoding == Encoding::kTiff;
-}
-
-std::string SystemText(int error) { return std::generic_category().message(error); }
 
 [[noreturn]] void ThrowBad(const std::string& reason, ErrorCode code = ErrorCode::kBadInput) {
   throw Error(code, reason);
 }
 
-// What the system refuses to every input, not to this one: it ends the run and is never counted against an input.
-struct OutOfResources {
-  int error;
-  const char* doing;
-};
-
-[[noreturn]] void ThrowUnreadable(int error, const char* doing) {
-  switch (error) {
-    case EMFILE:
-    case ENFILE:
-    case ENOMEM:
-    case ENOBUFS:
-      throw OutOfResources{error, doing};
-    case ENOENT:
-      ThrowBad("the file vanished");
-    case ELOOP:
-      ThrowBad("the link leads to itself");
-    default:
-      ThrowBad(std::string("cannot ") + doing + ": " + SystemText(error), ErrorCode::kIo);
-  }
+// Throws what makes an input bad before it is read.
+void CheckPlanned(const PlannedInput& input) {
+  if (!input.bad.empty()) ThrowBad(std::string(input.bad), input.bad_code);
+  if (input.size == 0) ThrowBad("empty file");
+  if (input.size > kLargestInput) ThrowBad("a file of 4 GiB or more");
 }
 
-[[noreturn]] void ThrowScanError(int error) {
-  if (error == ENOENT) ThrowBad("dangling link: it leads to no file");
-  ThrowUnreadable(error, "look at the file");
+bool IsRead(const PlannedInput& input) { return input.bad.empty() && input.size > 0 && input.size <= kLargestInput; }
+
+void Append(Bytes bytes, std::vector<std::byte>& to, PackedBatch::Place& place) {
+  place = {true, to.size(), bytes.size()};
+  to.insert(to.end(), bytes.begin(), bytes.end());
 }
 
 }  // namespace
 
-struct BatchPacker::Impl {
-  explicit Impl(BatchContext& shared)
-      : context(shared), decoder(shared.limits), zstd(ZSTD_createCCtx(), ZSTD_freeCCtx) {
-    if (!zstd) throw std::bad_alloc();
-    ZSTD_CCtx_setParameter(zstd.get(), ZSTD_c_compressionLevel, kZstdLevel);
-  }
+RecordToWrite PackedBatch::ToWrite(const Record& record, const PlannedShard& shard) const {
+  const PlannedInput& input = shard.inputs[record.input];
+  return {record.info, input.key, At(record.payload), AsBytes(input.metadata), At(record.side_data)};
+}
 
-  void PackOne(std::uint64_t index, std::size_t position, PackedBatch& out);
-  Bytes Read(const Input& input, std::byte* to) const;
-  ImageInfo Check(Bytes bytes);
-  void Compress(Bytes bytes, PackedBatch::Record& record, PackedBatch& out);
+struct BatchPacker::Impl {
+  explicit Impl(BatchContext& shared) : context(shared), compressor(shared.codecs) {}
+
+  ImageWorker& WorkerFor(const PlannedInput& input);
+  void MakeRoom(const BatchTask& task, PackedBatch& out);
+  void PackOne(const BatchTask& task, std::uint64_t index, std::size_t position, PackedBatch& out);
+  std::uint64_t Store(const PlannedInput& input, const WorkedImage& worked, std::size_t position,
+                      PackedBatch::Record& record, PackedBatch& out);
+  void CloseBlock(const PlannedShard& shard, PackedBatch& out);
+  void TakeBad(const PlannedInput& input, const Error& error, PackedBatch& out) const;
+  void LookAtStop() const {
+    if (context.stop != nullptr && context.stop->load(std::memory_order_relaxed)) throw Interrupted{};
+  }
 
   BatchContext& context;
-  ImageDecoder decoder;
-  Image picture;
-  std::unique_ptr<ZSTD_CCtx, std::size_t (*)(ZSTD_CCtx*)> zstd;
-  std::string path;
+  std::optional<ImageWorker> plain, summing;
+  RecordCompressor compressor;
+  // Records at the end of the batch that will share a block.
+  std::size_t open_block = 0;
+  std::uint64_t open_bytes = 0;
+  std::vector<RecordToWrite> block;
 };
 
-// `to` has room for one byte more than the scan saw, so that one read both fetches the file and shows that it has not
-// grown.
-Bytes BatchPacker::Impl::Read(const Input& input, std::byte* to) const {
-  const char* name = path.c_str();
-  // O_NONBLOCK: a FIFO that took the file's place since must not be waited for.
-  UniqueFd file(openat(context.inputs.roots[input.source].get(), name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  if (!file) ThrowUnreadable(errno, "open");
-  std::uint64_t done = 0;
-  while (done <= input.size) {
-    const ssize_t n = ::read(file.get(), to + done, std::min<std::uint64_t>(input.size + 1 - done, 1u << 30));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) ThrowUnreadable(errno, "read");
-    done += static_cast<std::uint64_t>(n);
-    if (n == 0 || done == input.size) break;
+ImageWorker& BatchPacker::Impl::WorkerFor(const PlannedInput& input) {
+  const bool sums =
+      context.statistics == Statistics::kAll ||
+      (context.statistics == Statistics::kSample && InputFilter::Hash(input.key) % context.sample_share == 0);
+  std::optional<ImageWorker>& worker = sums ? summing : plain;
+  if (!worker) {
+    ImageWorkOptions work = context.work;
+    work.statistics = sums;
+    worker.emplace(work, context.large_picture);
   }
-  if (done != input.size) ThrowBad("the file changed while it was being packed");
-  return {to, static_cast<std::size_t>(done)};
+  return *worker;
 }
 
-ImageInfo BatchPacker::Impl::Check(Bytes bytes) {
-  const ImageInfo info = ProbeImage(bytes, context.limits);
-  if (context.verify == VerifyImages::kHeader) CheckHasEnd(info.encoding, bytes);
-  if (context.verify == VerifyImages::kDecode) {
-    std::unique_lock<std::mutex> alone(context.large_picture, std::defer_lock);
-    const bool large = std::uint64_t{info.width} * info.height * 3 > context.large_picture_bytes;
-    if (large) alone.lock();
-    decoder.Decode(bytes, picture);
-    if (large) picture = Image{};
+void BatchPacker::Impl::MakeRoom(const BatchTask& task, PackedBatch& out) {
+  std::size_t needed = 0;
+  for (std::uint64_t i = task.range.begin; i < task.range.end; ++i) {
+    if (IsRead(task.shard->inputs[i])) needed += task.shard->inputs[i].size;
   }
-  return info;
+  // Grown only: what a shorter batch leaves behind is never read.
+  if (out.raw.size() < needed) out.raw.resize(needed);
+  out.unread.clear();
 }
 
-void BatchPacker::Impl::Compress(Bytes bytes, PackedBatch::Record& record, PackedBatch& out) {
-  const std::size_t at = out.compressed.size();
-  out.compressed.resize(at + ZSTD_compressBound(bytes.size()));
-  const std::size_t size =
-      ZSTD_compress2(zstd.get(), out.compressed.data() + at, out.compressed.size() - at, bytes.data(), bytes.size());
-  const bool gains = !ZSTD_isError(size) && size * 100 <= bytes.size() * (100 - kLeastGainPercent);
-  out.compressed.resize(gains ? at + size : at);
-  if (!gains) return;
-  record.compressed = true;
-  record.position = at;
-  record.info.codec = Codec::kZstd;
-  record.info.stored_bytes = static_cast<std::uint32_t>(size);
-  record.info.stored_xxh3 = Xxh3_64(Bytes(out.compressed).subspan(at, size));
+void BatchPacker::Impl::TakeBad(const PlannedInput& input, const Error& error, PackedBatch& out) const {
+  BadInput bad;
+  bad.key = std::string(input.key);
+  bad.source = context.sources[input.source]->Describe(input);
+  bad.reason = error.reason();
+  bad.offset = error.where().offset;
+  bad.code = error.code();
+  out.bad.push_back(std::move(bad));
 }
 
-void BatchPacker::Impl::PackOne(std::uint64_t index, std::size_t position, PackedBatch& out) {
-  const Input& input = context.inputs.list[index];
-  if (input.error != 0) ThrowScanError(input.error);
-  if (input.size == 0) ThrowBad("empty file");
-  if (input.size > kLargestInput) ThrowBad("a file of 4 GiB or more");
-  const Bytes bytes = Read(input, out.raw.data() + position);
-  const ImageInfo image = Check(bytes);
+// Returns what the record adds to the content of a block; 0 where it is stored alone.
+std::uint64_t BatchPacker::Impl::Store(const PlannedInput& input, const WorkedImage& worked, std::size_t position,
+                                       PackedBatch::Record& record, PackedBatch& out) {
+  RecordInfo& info = record.info;
+  const std::size_t at = out.made.size();
+  info.codec = compressor.Compress(info.encoding, worked.bytes, out.made);
+  const std::uint64_t share = ShareOfBlock(info.raw_bytes, input.key.size(), input.metadata.size());
+  if (info.codec == Codec::kZstdBlock && share > kBlockContentBytes) {
+    info.codec = compressor.CompressAlone(worked.bytes, out.made);
+  }
+  if (info.codec == Codec::kStored || info.codec == Codec::kZstdBlock) {
+    if (worked.bytes.data() == out.raw.data() + position) {
+      record.payload = {false, position, worked.bytes.size()};
+    } else {
+      Append(worked.bytes, out.made, record.payload);
+    }
+    info.stored_xxh3 = info.encoded_xxh3;
+  } else {
+    record.payload = {true, at, out.made.size() - at};
+    info.stored_xxh3 = Xxh3_64(out.At(record.payload));
+  }
+  info.stored_bytes = static_cast<std::uint32_t>(record.payload.size);
+  if (!worked.side_data.empty()) Append(worked.side_data, out.made, record.side_data);
+  return info.codec == Codec::kZstdBlock ? share : 0;
+}
+
+void BatchPacker::Impl::CloseBlock(const PlannedShard& shard, PackedBatch& out) {
+  if (open_block == out.records.size()) return;
+  block.clear();
+  for (std::size_t r = open_block; r < out.records.size(); ++r) block.push_back(out.ToWrite(out.records[r], shard));
+  const std::size_t at = out.frames.size();
+  const std::size_t size = compressor.CompressBlock(block, out.frames);
+  out.blocks.push_back({open_block, block.size(), at, size});
+  open_block = out.records.size();
+  open_bytes = 0;
+}
+
+void BatchPacker::Impl::PackOne(const BatchTask& task, std::uint64_t index, std::size_t position, PackedBatch& out) {
+  const PlannedInput& input = task.shard->inputs[index];
+  CheckPlanned(input);
+  if (!task.in_turn) context.sources[input.source]->Read(input, out.raw.data() + position);
+  for (const auto& [unread, error] : out.unread) {
+    if (unread == index) throw error;
+  }
+  const WorkedImage worked = WorkerFor(input).Work(Bytes(out.raw).subspan(position, input.size));
 
   PackedBatch::Record record;
   record.input = index;
-  record.position = position;
   RecordInfo& info = record.info;
-  info.raw_bytes = info.stored_bytes = static_cast<std::uint32_t>(bytes.size());
+  info.raw_bytes = static_cast<std::uint32_t>(worked.bytes.size());
   info.label = input.label;
-  info.width = image.width;
-  info.height = image.height;
-  info.channels = image.channels;
-  info.bit_depth = image.bit_depth;
-  info.encoding = image.encoding;
-  info.orientation = image.orientation;
-  info.encoded_xxh3 = info.stored_xxh3 = Xxh3_64(bytes);
-  if (MayCompress(info.encoding)) Compress(bytes, record, out);
+  info.width = worked.info.width;
+  info.height = worked.info.height;
+  info.channels = worked.info.channels;
+  info.bit_depth = worked.info.bit_depth;
+  info.encoding = worked.info.encoding;
+  info.orientation = worked.info.orientation;
+  info.encoded_xxh3 = Xxh3_64(worked.bytes);
+  const std::uint64_t share = Store(input, worked, position, record, out);
+  if (share == 0 || open_bytes + share > kBlockContentBytes) CloseBlock(*task.shard, out);
   out.records.push_back(record);
+  if (share == 0) {
+    open_block = out.records.size();
+  } else {
+    open_bytes += share;
+  }
+  if (worked.sums.pictures == 0) return;
+  RecordCounts sum;
+  sum.statistics = out.sums;
+  RecordCounts one;
+  one.statistics = worked.sums;
+  sum.Add(one);
+  out.sums = sum.statistics;
 }
 
 BatchPacker::BatchPacker(BatchContext& context) : impl_(std::make_unique<Impl>(context)) {}
 BatchPacker::~BatchPacker() = default;
 
-void BatchPacker::Pack(const InputRange& range, PackedBatch& out) {
-  const Inputs& inputs = impl_->context.inputs;
-  out.records.clear();
-  out.bad.clear();
-  out.compressed.clear();
-  std::size_t needed = 0, position = 0;
-  for (std::uint64_t i = range.begin; i < range.end; ++i)
-    needed += inputs.list[i].size <= kLargestInput ? inputs.list[i].size + 1 : 0;
-  // Grown only: what a shorter batch leaves behind is never read.
-  if (out.raw.size() < needed) out.raw.resize(needed);
-  for (std::uint64_t i = range.begin; i < range.end; ++i) {
-    if (impl_->context.stop != nullptr && impl_->context.stop->load(std::memory_order_relaxed)) throw Interrupted{};
-    const Input& input = inputs.list[i];
-    impl_->path.assign(input.key.substr(input.path_skip));
+void BatchPacker::Read(const BatchTask& task, PackedBatch& out) {
+  impl_->MakeRoom(task, out);
+  std::size_t position = 0;
+  for (std::uint64_t i = task.range.begin; i < task.range.end; ++i) {
+    impl_->LookAtStop();
+    const PlannedInput& input = task.shard->inputs[i];
+    if (!IsRead(input)) continue;
+    Source& source = *impl_->context.sources[input.source];
     try {
-      impl_->PackOne(i, position, out);
-      position += input.size + 1;
+      source.Read(input, out.raw.data() + position);
     } catch (const OutOfResources& lack) {
-      ThrowSystemError(lack.error, lack.doing, (inputs.source_paths[input.source] / impl_->path).native());
+      ThrowSystemError(lack.error, lack.doing, source.Describe(input));
     } catch (const Error& error) {
-      BadInput bad;
-      bad.key = std::string(input.key);
-      bad.source = (inputs.source_paths[input.source] / impl_->path).native();
-      bad.reason = error.reason();
-      bad.offset = error.where().offset;
-      bad.code = error.code();
-      out.bad.push_back(std::move(bad));
+      // What follows in a stream that failed cannot be read either.
+      if (source.IsStream()) throw Error(error.code(), Location{source.Describe(input), {}, {}}, error.reason());
+      out.unread.emplace_back(i, error);
     }
+    position += input.size;
   }
+}
+
+void BatchPacker::Pack(const BatchTask& task, PackedBatch& out) {
+  if (!task.in_turn) impl_->MakeRoom(task, out);
+  out.records.clear();
+  out.blocks.clear();
+  out.bad.clear();
+  out.made.clear();
+  out.frames.clear();
+  out.sums.reset();
+  impl_->open_block = 0;
+  impl_->open_bytes = 0;
+  std::size_t position = 0;
+  for (std::uint64_t i = task.range.begin; i < task.range.end; ++i) {
+    impl_->LookAtStop();
+    const PlannedInput& input = task.shard->inputs[i];
+    try {
+      impl_->PackOne(task, i, position, out);
+    } catch (const OutOfResources& lack) {
+      ThrowSystemError(lack.error, lack.doing, impl_->context.sources[input.source]->Describe(input));
+    } catch (const Error& error) {
+      impl_->TakeBad(input, error, out);
+    }
+    if (IsRead(input)) position += input.size;
+  }
+  impl_->CloseBlock(*task.shard, out);
 }
 
 }  // namespace shardpack

@@ -99,11 +99,15 @@ class Reader {
       if (input.bytes) return work_(*input.bytes);
       Source& source = *sources_[input.source];
       const PlannedInput planned = input.View();
+      buffer_.resize(planned.size);
       try {
-        buffer_.resize(planned.size);
         source.Read(planned, buffer_.data());
       } catch (const OutOfResources& refused) {
         ThrowSystemError(refused.error, refused.doing, source.Describe(planned));
+      } catch (const Error& error) {
+        // Also what the system refuses of this file alone: packing names it as a bad input.
+        if (error.code() == ErrorCode::kIo) return std::nullopt;
+        throw;
       }
     } catch (const Error& error) {
       if (error.code() == ErrorCode::kBadInput || error.code() == ErrorCode::kNotFound) return std::nullopt;

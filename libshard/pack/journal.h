@@ -33,6 +33,7 @@ struct RecordCounts {
   std::array<CodecCount, 256> codecs{};
   std::optional<ChannelSums> statistics;
 
+  // Of records that share a block, its stored bytes are those of the first alone.
   void Add(const RecordInfo& info, std::uint64_t input_bytes);
   void Add(const RecordCounts& other);
   void Subtract(const RecordCounts& other);  // amend
@@ -47,8 +48,13 @@ struct FinishedShard {
   std::vector<BadInput> bad;  // in order of inputs
 };
 
+// "finished-00012"
+std::string FinishedName(std::uint64_t number);
+
 // One file, replaced in one step, synced with its folder. The text carries the plan's request digest and a checksum.
-void WriteFinished(const std::filesystem::path& work, const Digest128& request, const FinishedShard& shard);
+// `token`: WorkFolder::token(), for the name until it is whole.
+void WriteFinished(const std::filesystem::path& work, const std::string& token, const Digest128& request,
+                   const FinishedShard& shard);
 // nullopt where there is none, where it is damaged or of another request: the shard is done again then.
 std::optional<FinishedShard> LoadFinished(const std::filesystem::path& work, const Digest128& request,
                                           std::uint64_t number);

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <fstream>
 
 #include "libshard/pack/json_text.h"
 #include "libshard/store/replace_file.h"
@@ -24,9 +25,18 @@ std::string LedgerText(const std::vector<BadInput>& bad) {
   return text;
 }
 
-void WriteLedger(const std::filesystem::path& folder, const std::vector<BadInput>& bad) {
+std::string LedgerLines(const std::filesystem::path& folder, std::uint64_t lines) {
+  const std::filesystem::path path = folder / kLedgerName;
+  std::ifstream file(path, std::ios::binary);
+  std::string text, line;
+  while (lines-- > 0 && std::getline(file, line)) text += line + "\n";
+  if (file.bad()) ThrowSystemError(EIO, "read", path.native());
+  return text;
+}
+
+void WriteLedger(const std::filesystem::path& folder, const std::string& before, const std::vector<BadInput>& bad) {
   const std::filesystem::path target = folder / kLedgerName;
-  ReplaceFile(target.native() + ".partial", target, LedgerText(bad));
+  ReplaceFile(target.native() + ".partial", target, before + LedgerText(bad));
 }
 
 void RemoveLedger(const std::filesystem::path& folder) {

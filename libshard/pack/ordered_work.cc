@@ -13,19 +13,17 @@ constexpr std::size_t kKeptBytes = 16u << 20;
 
 }  // namespace
 
-OrderedWork::OrderedWork(std::uint64_t num_batches, int threads, std::uint64_t memory_bytes, Functions functions)
-    : num_batches_(num_batches),
-      threads_(std::max(1, threads)),
+OrderedWork::OrderedWork(int threads, std::uint64_t memory_bytes, Functions functions)
+    : threads_(std::max(1, threads)),
       memory_bytes_(memory_bytes),
       max_in_flight_(static_cast<std::size_t>(threads_) * 4),
       functions_(std::move(functions)) {}
 
 void OrderedWork::Run() {
   std::vector<std::thread> helpers;
-  const std::uint64_t wanted = std::min<std::uint64_t>(threads_, num_batches_);
-  helpers.reserve(wanted);
+  helpers.reserve(static_cast<std::size_t>(threads_));
   try {
-    for (std::uint64_t t = 1; t < wanted; ++t) helpers.emplace_back([this] { RunThread(); });
+    for (int t = 1; t < threads_; ++t) helpers.emplace_back([this] { RunThread(); });
   } catch (const std::system_error&) {
     // Fewer threads than wanted: slower, no reason to stop.
   } catch (const std::bad_alloc&) {
@@ -36,23 +34,28 @@ void OrderedWork::Run() {
   if (failure_) std::rethrow_exception(failure_);
 }
 
-bool OrderedWork::CanStart() const {
-  if (next_ == num_batches_) return false;
-  if (slots_.empty()) return true;
-  return slots_.size() < max_in_flight_ && bytes_in_flight_ + functions_.cost(next_) <= memory_bytes_;
+bool OrderedWork::CanStart() {
+  if (reading_ || slots_.size() >= max_in_flight_) return false;
+  if (!waiting_ && !no_more_) {
+    waiting_ = functions_.next();
+    no_more_ = !waiting_;
+    if (no_more_) changed_.notify_all();
+  }
+  if (!waiting_) return false;
+  return slots_.empty() || bytes_in_flight_ + waiting_->cost <= memory_bytes_;
 }
 
 void OrderedWork::RunThread() {
   std::unique_lock<std::mutex> lock(mutex_);
-  std::function<void(std::uint64_t, PackedBatch&)> work;
   try {
-    work = functions_.make_worker();
-    while (!failure_ && finished_ < num_batches_) {
+    std::unique_ptr<BatchPacker> packer;
+    while (!failure_ && !IsOver()) {
       if (!finishing_ && !slots_.empty() && slots_.front().done) {
         FinishSome(lock);
       } else if (CanStart()) {
-        StartOne(lock, work);
-      } else {
+        if (!packer) packer = functions_.make_packer();
+        StartOne(lock, *packer);
+      } else if (!IsOver()) {
         changed_.wait(lock);
       }
     }
@@ -63,12 +66,14 @@ void OrderedWork::RunThread() {
   changed_.notify_all();
 }
 
-void OrderedWork::StartOne(std::unique_lock<std::mutex>& lock,
-                           const std::function<void(std::uint64_t, PackedBatch&)>& work) {
-  const std::uint64_t k = next_++;
+void OrderedWork::StartOne(std::unique_lock<std::mutex>& lock, BatchPacker& packer) {
+  const std::uint64_t k = started_++;
   slots_.emplace_back();
-  slots_.back().cost = functions_.cost(k);
-  bytes_in_flight_ += slots_.back().cost;
+  slots_.back().task = std::move(*waiting_);
+  waiting_.reset();
+  const BatchTask task = slots_.back().task;
+  slots_.back().cost = task.cost;
+  bytes_in_flight_ += task.cost;
   std::unique_ptr<PackedBatch> batch;
   if (!spare_.empty()) {
     batch = std::move(spare_.back());
@@ -76,10 +81,22 @@ void OrderedWork::StartOne(std::unique_lock<std::mutex>& lock,
   } else {
     batch = std::make_unique<PackedBatch>();
   }
+  reading_ = task.in_turn;
   lock.unlock();
-  work(k, *batch);
+  if (task.in_turn) {
+    packer.Read(task, *batch);
+    lock.lock();
+    reading_ = false;
+    changed_.notify_one();
+    lock.unlock();
+  }
+  packer.Pack(task, *batch);
   lock.lock();
   Slot& slot = slots_[k - finished_];
+  // What it takes indeed: re-encoded pictures may be larger than their inputs.
+  const std::uint64_t cost = std::max<std::uint64_t>(task.cost, batch->raw.size() + batch->made.size());
+  bytes_in_flight_ += cost - slot.cost;
+  slot.cost = cost;
   slot.batch = std::move(batch);
   slot.done = true;
   // Only the batch whose turn it is lets another thread go on.
@@ -89,10 +106,10 @@ void OrderedWork::StartOne(std::unique_lock<std::mutex>& lock,
 void OrderedWork::FinishSome(std::unique_lock<std::mutex>& lock) {
   finishing_ = true;
   while (!failure_ && !slots_.empty() && slots_.front().done) {
-    const std::uint64_t k = finished_;
     std::unique_ptr<PackedBatch> batch = std::move(slots_.front().batch);
+    const BatchTask task = std::move(slots_.front().task);
     lock.unlock();
-    functions_.finish(k, *batch);
+    functions_.finish(task, *batch);
     lock.lock();
     bytes_in_flight_ -= slots_.front().cost;
     slots_.pop_front();
@@ -104,7 +121,7 @@ void OrderedWork::FinishSome(std::unique_lock<std::mutex>& lock) {
 }
 
 void OrderedWork::Recycle(std::unique_ptr<PackedBatch> batch) {
-  if (batch->raw.capacity() + batch->compressed.capacity() <= kKeptBytes) spare_.push_back(std::move(batch));
+  if (batch->capacity() <= kKeptBytes) spare_.push_back(std::move(batch));
 }
 
 }  // namespace shardpack

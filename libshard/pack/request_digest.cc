@@ -21,7 +21,8 @@ RequestDigester::RequestDigester(const PackOptions& options, const LabelBook& la
   PutVarint(buffer_, static_cast<std::uint64_t>(labels.kind()));
   PutVarint(buffer_, labels.classes().size());
   for (const std::string& name : labels.classes()) PutText(buffer_, name);
-  PutText(buffer_, base != nullptr ? base->manifest->dataset_digest.Hex() : "");
+  // Not of the dataset that is added to: an append that is done already is known by its digest, and then it is another.
+  PutText(buffer_, base != nullptr ? "append" : "");
 }
 
 void RequestDigester::Add(const PlannedInput& input) {

@@ -10,7 +10,7 @@
 
 namespace shardpack {
 
-// Of options, name, classes, label kind, the dataset that is added to, and each input's key, size, label, metadata and
+// Of options, name, classes, label kind, whether a dataset is added to, and each input's key, size, label, metadata and
 // whether it is bad. Not of paths, threads or times.
 class RequestDigester {
  public:

@@ -3,6 +3,8 @@
 #include <memory>
 #include <system_error>
 
+#include "libshard/pack/output_folder.h"
+
 namespace shardpack {
 namespace {
 
@@ -11,90 +13,91 @@ constexpr std::size_t kMostFinishing = 2;
 
 }  // namespace
 
-ShardSeries::ShardSeries(WorkFolder& work, const Inputs& inputs, Digest128 request)
-    : work_(work), inputs_(inputs), request_(request) {}
-
-void ShardSeries::OpenShard(std::uint64_t shard) {
-  ShardWriterOptions options;
-  options.sync_marker = SyncMarker(request_, shard);
-  options.class_names = inputs_.classes;
-  writer_.emplace(work_.PartialPath(shard), std::move(options));
-  shard_ = shard;
+void ShardSeries::Open(std::uint64_t number) {
+  open_.emplace();
+  open_->state.number = number;
 }
 
-void ShardSeries::CloseShard() {
-  if (!writer_) return;
-  if (finishing_.size() >= kMostFinishing) TakeSummary();
-  const auto finish = [writer = std::make_shared<ShardWriter>(std::move(*writer_))] { return writer->Finish(); };
-  writer_.reset();
-  std::future<ShardSummary> summary;
+void ShardSeries::Append(const BatchTask& task, const PackedBatch& batch) {
+  if (!open_) Open(task.shard->number);
+  FinishedShard& state = open_->state;
+  state.bad.insert(state.bad.end(), batch.bad.begin(), batch.bad.end());
+  if (!batch.records.empty()) WriteRecords(task, batch);
+  if (batch.sums) {
+    RecordCounts sums;
+    sums.statistics = batch.sums;
+    state.counts.Add(sums);
+  }
+  if (task.ends_shard) Close();
+}
+
+void ShardSeries::WriteRecords(const BatchTask& task, const PackedBatch& batch) {
+  const PlannedShard& shard = *task.shard;
+  if (!open_->writer) {
+    ShardWriterOptions options;
+    options.sync_marker = SyncMarker(head_.request_digest, shard.number);
+    if (head_.label_kind == LabelKind::kClass) options.class_names = head_.classes;
+    options.dictionary = head_.codecs.dictionary;
+    open_->writer.emplace(work_.PartialPath(shard.number), std::move(options));
+  }
+  RecordCounts& counts = open_->state.counts;
+  std::vector<RecordToWrite> block_records;
+  auto block = batch.blocks.begin();
+  for (std::size_t r = 0; r < batch.records.size();) {
+    if (block == batch.blocks.end() || r != block->first) {
+      const PackedBatch::Record& record = batch.records[r++];
+      open_->writer->Append(batch.ToWrite(record, shard));
+      counts.Add(record.info, shard.inputs[record.input].size);
+      continue;
+    }
+    block_records.clear();
+    for (std::size_t i = 0; i < block->count; ++i) {
+      const PackedBatch::Record& record = batch.records[r + i];
+      block_records.push_back(batch.ToWrite(record, shard));
+      RecordInfo info = record.info;
+      info.stored_bytes = i == 0 ? static_cast<std::uint32_t>(block->size) : 0;
+      counts.Add(info, shard.inputs[record.input].size);
+    }
+    open_->writer->AppendBlock(block_records, Bytes(batch.frames).subspan(block->position, block->size));
+    r += block->count;
+    ++block;
+  }
+}
+
+void ShardSeries::Close() {
+  if (finishing_.size() >= kMostFinishing) TakeOne();
+  // True where a file was made. Only what is journalled counts as done: whatever is cut short before is done again.
+  const auto finish = [&work = work_, request = head_.request_digest,
+                       shard = std::make_shared<OpenShard>(std::move(*open_))] {
+    FinishedShard& state = shard->state;
+    if (shard->writer) {
+      const ShardSummary summary = shard->writer->Finish();
+      state.entry = ShardEntry{ShardFileName(state.number, summary.file_digest), summary.records, summary.bytes,
+                               summary.file_digest, summary.index_digest};
+      work.Publish(state.number, state.entry->file);
+      work.SyncOutput();
+    }
+    WriteFinished(work.path(), work.token(), request, state);
+    return state.entry.has_value();
+  };
+  open_.reset();
+  std::future<bool> done;
   try {
-    summary = std::async(std::launch::async, finish);
+    done = std::async(std::launch::async, finish);
   } catch (const std::system_error&) {  // no thread is to be had: slower, no reason to stop
-    summary = std::async(std::launch::deferred, finish);
+    done = std::async(std::launch::deferred, finish);
   }
-  finishing_.push_back({shard_, std::move(summary)});
+  finishing_.push_back(std::move(done));
 }
 
-void ShardSeries::TakeSummary() {
-  const ShardSummary summary = finishing_.front().summary.get();
-  numbers_.push_back(finishing_.front().number);
+void ShardSeries::TakeOne() {
+  std::future<bool> done = std::move(finishing_.front());
   finishing_.pop_front();
-  ShardEntry entry;
-  entry.file = ShardFileName(numbers_.back(), summary.file_digest);
-  entry.records = summary.records;
-  entry.bytes = summary.bytes;
-  entry.digest = summary.file_digest;
-  entry.index_digest = summary.index_digest;
-  manifest_.shards.push_back(std::move(entry));
+  any_file_ |= done.get();
 }
 
-void ShardSeries::Append(std::uint64_t shard, const PackedBatch& batch) {
-  if (batch.records.empty()) return;  // a shard whose inputs are all bad is never opened
-  if (writer_ && shard_ != shard) CloseShard();
-  if (!writer_) OpenShard(shard);
-  for (const PackedBatch::Record& record : batch.records) {
-    RecordToWrite out;
-    out.info = record.info;
-    out.key = inputs_.list[record.input].key;
-    out.payload = batch.Payload(record);
-    writer_->Append(out);
-    Count(record, out.key);
-  }
-}
-
-void ShardSeries::Count(const PackedBatch::Record& record, std::string_view key) {
-  const RecordInfo& info = record.info;
-  digester_.Add(key, info.label, {}, info.encoding, info.encoded_xxh3);
-  ++manifest_.records;
-  manifest_.bytes_in += info.raw_bytes;
-  ++manifest_.widths[info.width];
-  ++manifest_.heights[info.height];
-  ++encodings_[static_cast<std::uint8_t>(info.encoding)];
-  CodecCount& codec = codecs_[static_cast<std::uint8_t>(info.codec)];
-  ++codec.records;
-  codec.raw_bytes += info.raw_bytes;
-  codec.stored_bytes += info.stored_bytes;
-}
-
-Manifest ShardSeries::Finish() {
-  CloseShard();
-  while (!finishing_.empty()) TakeSummary();
-  for (std::size_t s = 0; s < numbers_.size(); ++s) {
-    work_.Publish(numbers_[s], manifest_.shards[s].file);
-    manifest_.bytes_out += manifest_.shards[s].bytes;
-  }
-  for (int e = 0; e < 256; ++e) {
-    if (encodings_[e] > 0) manifest_.encodings[std::string(Name(static_cast<Encoding>(e)))] = encodings_[e];
-  }
-  for (int c = 0; c < 256; ++c) {
-    if (codecs_[c].records > 0) manifest_.codecs[std::string(Name(static_cast<Codec>(c)))] = codecs_[c];
-  }
-  manifest_.classes = inputs_.classes;
-  manifest_.label_kind = LabelKind::kClass;
-  manifest_.dataset_digest = digester_.Finish(inputs_.classes);
-  manifest_.request_digest = request_;
-  return std::move(manifest_);
+void ShardSeries::Finish() {
+  while (!finishing_.empty()) TakeOne();
 }
 
 }  // namespace shardpack

@@ -3,51 +3,45 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <future>
 #include <optional>
-#include <vector>
 
 #include "libshard/pack/batch_packer.h"
-#include "libshard/pack/output_folder.h"
+#include "libshard/pack/journal.h"
+#include "libshard/pack/work_folder.h"
 #include "shardpack/shard_writer.h"
 
 namespace shardpack {
 
-// Shards are finished (index written, synced to the disk) by a thread of their own while the next is filled. Not
-// thread-safe.
+// Shards are finished (index written, synced to the disk, named, journalled) by a thread of their own while the next
+// is filled. Not thread-safe. The destructor waits for those.
 class ShardSeries {
  public:
-  ShardSeries(WorkFolder& work, const Inputs& inputs, Digest128 request);
+  ShardSeries(const WorkFolder& work, const PlanHead& head) : work_(work), head_(head) {}
 
-  // Appends the batch's records to shard number `shard`, counting them in `manifest`. Numbers never go down.
-  void Append(std::uint64_t shard, const PackedBatch& batch);
-
-  // Waits until all shards are on the disk, moves them into the output folder and completes the manifest's list of
-  // shards and digests.
-  Manifest Finish();
+  // Appends the batch's records to its shard. Batches of a shard come one after the other.
+  void Append(const BatchTask& task, const PackedBatch& batch);
+  // Waits until all shards are finished.
+  void Finish();
+  bool any_file() const noexcept { return any_file_; }  // a shard with records was finished
 
  private:
-  struct Finished {
-    std::uint64_t number;
-    std::future<ShardSummary> summary;
+  struct OpenShard {
+    FinishedShard state;
+    std::optional<ShardWriter> writer;  // none until there is a record
   };
 
-  void OpenShard(std::uint64_t shard);
-  void CloseShard();
-  void TakeSummary();
-  void Count(const PackedBatch::Record& record, std::string_view key);
+  void Open(std::uint64_t number);
+  void WriteRecords(const BatchTask& task, const PackedBatch& batch);
+  void Close();
+  void TakeOne();
 
-  WorkFolder& work_;
-  const Inputs& inputs_;
-  Digest128 request_;
-  Manifest manifest_;
-  DatasetDigester digester_;
-  std::optional<ShardWriter> writer_;
-  std::uint64_t shard_ = 0;
-  std::deque<Finished> finishing_;
-  std::vector<std::uint64_t> numbers_;  // of manifest_.shards
-  CodecCount codecs_[256];
-  std::uint64_t encodings_[256] = {};
+  const WorkFolder& work_;
+  const PlanHead& head_;
+  std::optional<OpenShard> open_;
+  std::deque<std::future<bool>> finishing_;
+  bool any_file_ = false;
 };
 
 }  // namespace shardpack

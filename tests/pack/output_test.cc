@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "libshard/pack/output_folder.h"
+#include "libshard/pack/work_folder.h"
 #include "shardpack/dataset.h"
 #include "shardpack/error.h"
 #include "tests/pack/made_tree.h"
@@ -69,7 +70,7 @@ TEST_CASE("overwriting replaces the dataset and removes its shards", "[output]")
   CHECK(FilesOf(folder / "out").size() == 2);
 }
 
-TEST_CASE("an overwrite that fails or is interrupted leaves the old dataset whole", "[output]") {
+TEST_CASE("an overwrite that fails or is interrupted leaves the old dataset whole and goes on from there", "[output]") {
   TemporaryFolder folder;
   const fs::path tree = MakeTree(folder);
   PackOptions options = Options(tree, folder / "out");
@@ -83,6 +84,7 @@ TEST_CASE("an overwrite that fails or is interrupted leaves the old dataset whol
     WriteFile(tree / "class2/zzz.png", "");
     options.on_error = OnError::kFail;
     CHECK_THROWS_AS(Convert(options), Error);
+    options.on_error = OnError::kSkip;
   }
   SECTION("stopped before packing") {
     options.progress = [&](const PackProgress& p) { stop = p.stage == "packing"; };
@@ -92,7 +94,16 @@ TEST_CASE("an overwrite that fails or is interrupted leaves the old dataset whol
     options.progress = [&](const PackProgress& p) { stop = p.stage == "sealing"; };
     CHECK_THROWS_AS(Convert(options), Interrupted);
   }
-  CHECK(FilesOf(folder / "out") == before);
+  const auto after = FilesOf(folder / "out");
+  for (const auto& [name, content] : before) CHECK(after.at(name) == content);
+  CHECK(Verify(folder / "out", {}).faults.empty());
+  options.progress = nullptr;
+  options.stop = nullptr;
+  const PackResult again = Convert(options);
+  CHECK(again.resumed);
+  options.output = folder / "undisturbed";
+  Convert(options);
+  CHECK(FilesOf(folder / "out") == FilesOf(folder / "undisturbed"));
 }
 
 TEST_CASE("what a killed run left is removed by the next", "[output]") {

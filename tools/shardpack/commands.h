@@ -8,6 +8,9 @@
 namespace shardpack::tools {
 
 void AddConvert(CLI::App& app, int& status);
+void AddPlan(CLI::App& app, int& status);
+void AddSeal(CLI::App& app, int& status);
+void AddStatus(CLI::App& app, int& status);
 void AddVerify(CLI::App& app, int& status);
 void AddList(CLI::App& app, int& status);
 void AddCat(CLI::App& app, int& status);

@@ -1,97 +1,227 @@
 #include "tools/shardpack/convert_options.h"
 
-#include <charconv>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "shardpack/error.h"
-#include "shardpack/manifest.h"
 #include "tools/common/human.h"
 #include "tools/common/run_main.h"
 #include "tools/common/validators.h"
+#include "tools/shardpack/convert_parse.h"
+#include "tools/shardpack/part.h"
 
 namespace shardpack::tools {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMostClassBytes = 64 << 20;  // of a list; a million names of 64 bytes
+constexpr char kConvertFooter[] =
+    R"(SRC: folders with a sub-folder a class (deeper folders belong to their top one), CSV or JSON lines with columns
+path and label, WebDataset tars (.tar, .tar.gz, .tar.zst), zip archives, TFRecord files, another dataset, HDF5 files
+with arrays images and labels. Several at once; --from where their names and first bytes mislead.
 
-constexpr char kFooter[] =
-    R"(Each folder directly under SRC is a class; pictures in deeper folders belong to their top folder. The key of
-a record is its path under SRC. Bytes are packed as they are.
+Killed at any moment and run again, the same command goes on where it stopped, and the result is byte for byte that of
+an undisturbed run, by any number of threads and processes. Started by srun or mpirun, each process does its part.
 
 Examples:
   shardpack convert train/ -o packed/train
   shardpack convert train/ -o packed/train --shard-size 1GiB --max-bad 0.1%
   shardpack convert val/ -o packed/val --classes packed/train     the same class numbers as in train
   shardpack convert train/ -o packed/train --dry-run              what would be written
+  shardpack convert photos.csv -o packed --label-column species   a list: paths are relative to it
+  shardpack convert 'shard-*.tar' -o packed --split train=0.9,val=0.1    packed/train and packed/val
+  shardpack convert photos/ -o small --images jpeg --resize 256   short side 256, quality 90
+  shardpack convert photos/ -o fast --images lossless             the same pixels, cheaper to decode
+  mpirun -n 8 shardpack convert photos/ -o /shared/packed         eight processes, the same bytes
 
 Exit status: 0 done, 1 done without the bad inputs named in OUT/bad_inputs.jsonl, 2 wrong usage, 3 bad input,
-4 the system refused (disk full, permission), 130 interrupted.)";
+4 the system refused (disk full, permission), 130 interrupted. A process that did one of several parts: 0.)";
 
-// What the documentation promises and another version does: name, the value that means "as this version does it".
-const std::map<std::string, std::string>& SingleValued() {
-  static const std::map<std::string, std::string> kOptions = {
-      {"--compression", "auto"}, {"--dictionary", "auto"}, {"--order", "name"}, {"--part", "none"},
-      {"--hdf5-layout", ""},     {"--resize", ""},         {"--quality", ""},   {"--split", ""},
-      {"--limit", ""},           {"--include", ""},        {"--exclude", ""},   {"--path-column", ""},
-      {"--label-column", ""}};
-  return kOptions;
+constexpr char kPlanFooter[] =
+    R"(The first step of convert alone: scans the sources, decides which input goes into which shard, and writes
+OUT/.shardpack/plan. Takes the options of convert; the convert that follows, or its parts on many machines, must have
+the same ones.
+
+Examples:
+  shardpack plan photos/ -o /shared/packed
+  shardpack convert photos/ -o /shared/packed --part 0/4          the first of four
+  shardpack status /shared/packed                                 what is done
+
+Exit status: 0 done, 2 wrong usage or another plan is there, 3 bad input, 4 the system refused, 130 interrupted.)";
+
+void DeclareSources(CLI::App& command, ConvertArguments& a) {
+  command.add_option("SRC", a.sources, "What is packed: folders, lists, archives, datasets")
+      ->required()
+      ->check(NotEmpty())
+      ->type_name("");
+  command.add_option("-o,--output", a.output, "Folder of the new dataset")
+      ->required()
+      ->check(NotEmpty())
+      ->type_name("OUT");
+  const auto add = [&](const char* name, std::string& to, const char* help, const char* type) {
+    return command.add_option(name, to, help)->check(NotEmpty())->type_name(type)->group("What is read");
+  };
+  add("--from", a.from, "What SRC is: auto, folder, csv, jsonl, tar, zip, tfrecord or dataset", "KIND")
+      ->capture_default_str();
+  add("--path-column", a.path_column, "Of CSV and JSON lines: the path of the picture", "NAME")->capture_default_str();
+  add("--label-column", a.label_column, "Of CSV and JSON lines: the label", "NAME")->capture_default_str();
+  add("--image-feature", a.image_feature, "Of TFRecord files: the picture", "NAME")->capture_default_str();
+  add("--label-feature", a.label_feature, "Of TFRecord files: the label", "NAME")->capture_default_str();
+  for (const auto& [name, to, help] :
+       {std::tuple{"--include", &a.include, "Takes inputs whose key matches; * matches / too. May be repeated"},
+        std::tuple{"--exclude", &a.exclude, "Leaves out inputs whose key matches. May be repeated"}}) {
+    command.add_option(name, *to, help)
+        ->check(NotEmpty())
+        ->type_name("GLOB")
+        ->group("What is read")
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  }
+  command.add_option("--limit", a.limit, "The first N inputs in the order")
+      ->check(WholeNumber(1))
+      ->type_name("N")
+      ->group("What is read");
+  add("--split", a.split, "Several datasets, OUT/NAME each, by a hash of the key", "NAME=0.9,NAME=0.1");
+  add("--order", a.order, "name, source (as listed) or shuffled[:SEED]; else name for folders, source for others",
+      "ORDER");
+  add("--classes", a.classes,
+      "Class numbers as in a file (one name a line) or another dataset; else byte order of names", "FILE|DATASET");
 }
 
-void RefuseOthers(const std::string& option, const std::string& value, std::initializer_list<std::string_view> known,
-                  std::initializer_list<std::string_view> other_versions) {
-  for (const auto candidate : known) {
-    if (value == candidate) return;
-  }
-  for (const auto candidate : other_versions) {
-    if (value == candidate) throw UsageError{option + " " + value + ": this version of shardpack does not do that"};
-  }
-  std::string list;
-  for (const auto candidate : known) list += (list.empty() ? "" : ", ") + std::string(candidate);
-  throw UsageError{option + ": '" + Escaped(value) + "' is none of " + list};
+void DeclareStorage(CLI::App& command, ConvertArguments& a) {
+  constexpr char kGroup[] = "What is written";
+  const auto add = [&](const char* name, std::string& to, const char* help, const char* type) {
+    return command.add_option(name, to, help)->check(NotEmpty())->type_name(type)->group(kGroup);
+  };
+  add("--format", a.format, "What shards are: record", "FORMAT")->capture_default_str();
+  command.add_option("--hdf5-layout", a.hdf5_layout)->group("");
+  add("--images", a.images,
+      "keep: bytes as they are. lossless: the same pixels, cheaper to decode. jpeg: encoded again. pixels: decoded",
+      "HOW")
+      ->capture_default_str();
+  command.add_option("--quality", a.quality, "Of --images jpeg")
+      ->capture_default_str()
+      ->check(WholeNumber(1, 100))
+      ->type_name("1-100")
+      ->group(kGroup);
+  add("--chroma", a.chroma, "Of --images jpeg: keep, 444, 422 or 420", "HOW")
+      ->capture_default_str()
+      ->check(OneOf({"keep", "444", "422", "420"}));
+  add("--resize", a.resize, "Shrinks pictures to this short side, or to this width and height; with jpeg and pixels",
+      "SHORT|WxH");
+  add("--compression", a.compression,
+      "auto: what gains on a sample. zstd: tried on each record. archive: tiny records share blocks, smallest",
+      "auto|none|zstd[:LEVEL]|archive")
+      ->capture_default_str();
+  add("--dictionary", a.dictionary, "Of zstd, for tiny records", "auto|none|SIZE")->capture_default_str();
+  add("--statistics", a.statistics, "Mean and deviation of the pixels' channels, over a sample or all pictures",
+      "none|sample|all")
+      ->capture_default_str()
+      ->check(OneOf({"none", "sample", "all"}));
+  auto* size = add("--shard-size", a.shard_size, "Bytes of input a shard", "SIZE")->capture_default_str();
+  command.add_option("--shard-records", a.shard_records, "Records a shard, instead of --shard-size")
+      ->check(WholeNumber(1))
+      ->type_name("N")
+      ->group(kGroup)
+      ->excludes(size);
+  add("--name", a.name, "A name to keep in the dataset", "NAME");
 }
 
-std::vector<std::string> ReadClasses(const fs::path& path) {
-  if (fs::is_directory(path) || path.filename() == kManifestName) {
-    return Manifest::Load(fs::is_directory(path) ? path : path.parent_path()).classes;
-  }
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw UsageError{"--classes: cannot read " + Escaped(path.native())};
-  std::string text(kMostClassBytes + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  if (text.size() > kMostClassBytes)
-    throw UsageError{"--classes: " + Escaped(path.native()) + " is no list of classes"};
-  std::vector<std::string> classes;
-  std::istringstream lines(std::move(text));
-  for (std::string line; std::getline(lines, line);) {
-    if (line.ends_with('\r')) line.pop_back();
-    if (!line.empty()) classes.push_back(line);
-  }
-  if (classes.empty()) throw UsageError{"--classes: " + Escaped(path.native()) + " names no class"};
-  return classes;
+void DeclareBadInputs(CLI::App& command, ConvertArguments& a) {
+  constexpr char kGroup[] = "Bad inputs";
+  command.add_option("--on-error", a.on_error, "A bad input is left out and listed (skip), or ends the run (fail)")
+      ->capture_default_str()
+      ->check(OneOf({"skip", "fail"}))
+      ->type_name("skip|fail")
+      ->group(kGroup);
+  command.add_option("--max-bad", a.max_bad, "Most bad inputs that are left out: a number, or a share of all")
+      ->check(NotEmpty())
+      ->type_name("N|P%")
+      ->group(kGroup);
+  command
+      .add_option("--verify-images", a.verify_images,
+                  "How each image is checked: decode it, read its header and look for its end, or only read what the "
+                  "index needs")
+      ->capture_default_str()
+      ->check(OneOf({"decode", "header", "none"}))
+      ->type_name("decode|header|none")
+      ->group(kGroup);
+  command.add_option("--max-pixels", a.max_pixels, "Pictures of more pixels are bad inputs")
+      ->capture_default_str()
+      ->check(WholeNumber(1))
+      ->type_name("N")
+      ->group(kGroup);
 }
 
-void ParseMaxBad(const std::string& text, PackOptions& options) {
-  const bool percent = text.ends_with('%');
-  const char* begin = text.data();
-  const char* end = text.data() + text.size() - (percent ? 1 : 0);
-  std::from_chars_result result{};
-  if (percent) {
-    double value = 0;
-    result = std::from_chars(begin, end, value, std::chars_format::fixed);
-    if (!(value >= 0 && value <= 100)) result.ec = std::errc::result_out_of_range;
-    options.max_bad_share = value / 100;
-  } else {
-    std::uint64_t value = 0;
-    result = std::from_chars(begin, end, value);
-    options.max_bad = value;
+void DeclareRunning(CLI::App& command, ConvertArguments& a) {
+  constexpr char kGroup[] = "How it runs";
+  command
+      .add_option("--part", a.part,
+                  "The share of the shards that this process does, counted from 0; auto takes JOB_COMPLETION_INDEX. "
+                  "Else as srun or mpirun say")
+      ->type_name("I/N|auto/N|none")
+      ->group(kGroup);
+  command.add_option("--threads", a.threads, "Threads; else all that this process may use")
+      ->check(WholeNumber(1, 4096))
+      ->type_name("N")
+      ->group(kGroup);
+  command.add_option("--memory", a.memory, "Most memory for images at work")
+      ->capture_default_str()
+      ->type_name("SIZE")
+      ->group(kGroup);
+  command
+      .add_flag("--overwrite", a.overwrite,
+                "Replace another dataset in OUT, which stays whole until the new one is complete")
+      ->group(kGroup);
+  command.add_flag("--rescan", a.rescan, "Trust no plan of an earlier run: look at all inputs again")->group(kGroup);
+  command.add_flag("--dry-run", a.dry_run, "Say what would be written, and write nothing")->group(kGroup);
+  AddProgressOption(command, a.progress);
+  command.get_option("--progress")->group(kGroup);
+  command.add_flag("--json", a.json, "The result as one line of JSON at the end of standard output")->group(kGroup);
+}
+
+PackOptions ReadOptions(const ConvertArguments& a) {
+  PackOptions options;
+  options.sources.assign(a.sources.begin(), a.sources.end());
+  options.output = a.output;
+  options.from = ParseFrom(a.from);
+  options.path_column = a.path_column;
+  options.label_column = a.label_column;
+  options.image_feature = a.image_feature;
+  options.label_feature = a.label_feature;
+  options.include = a.include;
+  options.exclude = a.exclude;
+  if (a.limit > 0) options.limit = a.limit;
+  if (!a.order.empty()) ParseOrder(a.order, options);
+  return options;
+}
+
+void WriteOptions(const CLI::App& command, const ConvertArguments& a, PackOptions& options) {
+  ParseFormat(a.format, a.hdf5_layout);
+  options.images = ParseImages(a.images);
+  options.quality = a.quality;
+  options.chroma = a.chroma == "444"   ? Chroma::k444
+                   : a.chroma == "422" ? Chroma::k422
+                   : a.chroma == "420" ? Chroma::k420
+                                       : Chroma::kKeep;
+  for (const char* name : {"--quality", "--chroma"}) {
+    if (command.count(name) > 0 && options.images != ImageMode::kJpeg) {
+      throw UsageError{std::string(name) + " belongs to --images jpeg"};
+    }
   }
-  if (result.ec != std::errc() || result.ptr != end)
-    throw UsageError{"--max-bad: '" + Escaped(text) + "' is neither a number of inputs nor a share such as 0.1%"};
+  if (!a.resize.empty()) {
+    options.resize = ParseResize(a.resize);
+    if (options.images != ImageMode::kJpeg && options.images != ImageMode::kPixels) {
+      throw UsageError{"--resize " + Escaped(a.resize) + ": re-encodes pictures, so say --images jpeg or pixels"};
+    }
+  }
+  ParseCompression(a.compression, options);
+  ParseDictionary(a.dictionary, options);
+  options.statistics = a.statistics == "all"      ? Statistics::kAll
+                       : a.statistics == "sample" ? Statistics::kSample
+                                                  : Statistics::kNone;
+  options.shard_bytes = ParseBytes("--shard-size", a.shard_size);
+  if (a.shard_records > 0) options.shard_records = a.shard_records;
+  options.name = a.name;
 }
 
 }  // namespace
@@ -101,85 +231,17 @@ ProgressStyle ParseProgressStyle(const std::string& text) {
   return text == "none" ? ProgressStyle::kNone : ProgressStyle::kAuto;
 }
 
-void DeclareConvertOptions(CLI::App& command, ConvertArguments& a) {
-  command.footer(kFooter);
-  command.add_option("SRC", a.sources, "Folders to pack: one sub-folder a class, nested or flat")
-      ->required()
-      ->check(NotEmpty())
-      ->type_name("");
-  command.add_option("-o,--output", a.output, "Folder of the new dataset")
-      ->required()
-      ->check(NotEmpty())
-      ->type_name("OUT");
-  command.add_option("--from", a.from, "What SRC is: auto or folder")->capture_default_str()->type_name("KIND");
-  command.add_option("--format", a.format, "What shards are: record")->capture_default_str()->type_name("FORMAT");
-  command.add_option("--images", a.images, "keep: bytes as they are")->capture_default_str()->type_name("HOW");
-  auto* size = command.add_option("--shard-size", a.shard_size, "Bytes of input a shard")
-                   ->capture_default_str()
-                   ->type_name("SIZE");
-  command.add_option("--shard-records", a.shard_records, "Records a shard, instead of --shard-size")
-      ->check(WholeNumber(1))
-      ->type_name("N")
-      ->excludes(size);
-  command
-      .add_option("--classes", a.classes,
-                  "Class numbers as in a file (one name a line) or another dataset; else byte order of names")
-      ->check(NotEmpty())
-      ->type_name("FILE|DATASET");
-  command.add_option("--on-error", a.on_error, "A bad input is left out and listed (skip), or ends the run (fail)")
-      ->capture_default_str()
-      ->check(OneOf({"skip", "fail"}))
-      ->type_name("skip|fail");
-  command.add_option("--max-bad", a.max_bad, "Most bad inputs that are left out: a number, or a share of all")
-      ->check(NotEmpty())
-      ->type_name("N|P%");
-  command
-      .add_option("--verify-images", a.verify_images,
-                  "How each image is checked: decode it, read its header and look for its end, or only read what the "
-                  "index needs")
-      ->capture_default_str()
-      ->check(OneOf({"decode", "header", "none"}))
-      ->type_name("decode|header|none");
-  command.add_option("--max-pixels", a.max_pixels, "Pictures of more pixels are bad inputs")
-      ->capture_default_str()
-      ->check(WholeNumber(1))
-      ->type_name("N");
-  command.add_option("--threads", a.threads, "Threads; else all that this process may use")
-      ->check(WholeNumber(1, 4096))
-      ->type_name("N");
-  command.add_option("--memory", a.memory, "Most memory for images at work")->capture_default_str()->type_name("SIZE");
-  command.add_option("--name", a.name, "A name to keep in the dataset")->type_name("NAME");
-  command.add_flag("--overwrite", a.overwrite,
-                   "Replace another dataset in OUT, which stays whole until the new one is complete");
-  command.add_flag("--dry-run", a.dry_run, "Say what would be written, and write nothing");
-  AddProgressOption(command, a.progress);
-  command.add_flag("--json", a.json, "The result as one line of JSON at the end of standard output");
-  // Not in --help: those that another version does.
-  for (const auto& [name, value] : SingleValued()) command.add_option(name, a.single_valued[name])->group("");
-  command.add_flag("--rescan")->group("");
+void DeclareConvertOptions(CLI::App& command, ConvertArguments& a, ConvertUse use) {
+  command.footer(use == ConvertUse::kConvert ? kConvertFooter : kPlanFooter);
+  DeclareSources(command, a);
+  DeclareStorage(command, a);
+  DeclareBadInputs(command, a);
+  DeclareRunning(command, a);
 }
 
-PackOptions ToPackOptions(const CLI::App& command, const ConvertArguments& a) {
-  RefuseOthers("--from", a.from, {"auto", "folder"}, {"csv", "jsonl", "tar", "zip", "tfrecord", "dataset"});
-  RefuseOthers("--format", a.format, {"record"}, {"hdf5"});
-  RefuseOthers("--images", a.images, {"keep"}, {"lossless", "jpeg", "pixels"});
-  for (const auto& [name, only] : SingleValued()) {
-    const std::string& value = a.single_valued.at(name);
-    if (command.count(name) > 0 && value != only)
-      throw UsageError{name + " " + Escaped(value) + ": this version of shardpack does not do that"};
-  }
-  if (command.count("--rescan") > 0) throw UsageError{"--rescan: this version of shardpack does not do that"};
-
-  PackOptions options;
-  options.sources.assign(a.sources.begin(), a.sources.end());
-  options.output = a.output;
-  for (const fs::path& source : options.sources) {
-    if (!fs::exists(source)) throw UsageError{"there is no " + Escaped(source.native())};
-    if (!fs::is_directory(source))
-      throw UsageError{Escaped(source.native()) + " is no folder: this version of shardpack packs folders"};
-  }
-  options.shard_bytes = ParseBytes("--shard-size", a.shard_size);
-  if (a.shard_records > 0) options.shard_records = a.shard_records;
+std::vector<PackOptions> ToPackOptions(const CLI::App& command, const ConvertArguments& a) {
+  PackOptions options = ReadOptions(a);
+  WriteOptions(command, a, options);
   if (!a.classes.empty()) options.classes = ReadClasses(a.classes);
   options.on_error = a.on_error == "fail" ? OnError::kFail : OnError::kSkip;
   if (!a.max_bad.empty()) ParseMaxBad(a.max_bad, options);
@@ -190,9 +252,21 @@ PackOptions ToPackOptions(const CLI::App& command, const ConvertArguments& a) {
   options.threads = a.threads;
   options.memory_bytes = ParseBytes("--memory", a.memory);
   options.overwrite = a.overwrite;
+  options.rescan = a.rescan;
   options.dry_run = a.dry_run;
-  options.name = a.name;
-  return options;
+  options.part = command.count("--part") > 0 ? ParsePart(a.part) : PartOfEnvironment();
+  for (const fs::path& source : options.sources) {
+    std::error_code error;
+    if (!fs::exists(source, error) && !error) throw UsageError{"there is no " + Escaped(source.native())};
+  }
+  std::vector<PackOptions> all;
+  if (a.split.empty()) return {options};
+  for (KeyShare& share : ParseSplit(a.split)) {
+    all.push_back(options);
+    all.back().output = fs::path(a.output) / share.name;
+    all.back().share = std::move(share);
+  }
+  return all;
 }
 
 }  // namespace shardpack::tools

@@ -23,6 +23,9 @@ int main(int argc, char** argv) {
   int status = 0;
   using namespace shardpack::tools;
   AddConvert(app, status);
+  AddPlan(app, status);
+  AddSeal(app, status);
+  AddStatus(app, status);
   AddVerify(app, status);
   AddList(app, status);
   AddCat(app, status);
