@@ -5,7 +5,6 @@ import hashlib
 import io
 import json
 import pathlib
-import subprocess
 import sys
 import tarfile
 
@@ -166,6 +165,181 @@ class Repair(support.TestCase):
         self.repaired.write_bytes(b"precious")
         run("shardpack", "repair", self.shard, ok=(2,))
         self.assertEqual(self.repaired.read_bytes(), b"precious")
+
+
+class Append(support.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.files = make_tree(self.tree)
+        run("shardpack", "convert", self.tree, "-o", self.out, "--shard-records", 7)
+        self.more = self.work / "more"
+        self.added = {f"{name}/new{i}.png": encoded(pixels(20 + i, 15, 100 + i)) for i, name in enumerate(["bee", "cat"] * 5)}
+        self.write(self.added)
+
+    def write(self, files):
+        for key, content in files.items():
+            (self.more / key).parent.mkdir(parents=True, exist_ok=True)
+            (self.more / key).write_bytes(content)
+
+    def test_new_shards_follow_and_old_ones_stay_as_they_are(self):
+        before = snapshot(self.out)
+        out, _ = run("shardpack", "append", self.out, self.more, "--json")
+        self.assertEqual([json.loads(out)[k] for k in ("added", "records", "shards", "classes", "sealed")], [10, 40, 7, 3, True])
+        after = snapshot(self.out)
+        self.assertEqual([name for name in before if after.get(name) != before[name]], ["dataset.json"])
+        self.assertEqual([path.name[:12] for path in shards_of(self.out)], [f"shard-0000{i}-" for i in range(7)])
+        found = records_of(self.out)
+        self.assertEqual({key: digest for key, (digest, _) in found.items()}, sums_of(self.files | self.added))
+        self.assertEqual({key: label for key, (_, label) in found.items()}, {k: ["ant", "bee", "cat"].index(k.split("/")[0]) for k in found})
+        self.assertEqual(list(found)[30:], sorted(self.added))
+        run("shardpack", "verify", self.out, "--decode")
+
+    def test_the_same_again_says_so_and_a_key_twice_is_an_error(self):
+        run("shardpack", "append", self.out, self.more)
+        before = snapshot(self.out)
+        out, _ = run("shardpack", "append", self.out, self.more)
+        self.assertIn(b"already complete", out)
+        self.write({"ant/another.png": encoded(pixels(5, 5))})
+        _, text = run("shardpack", "append", self.out, self.more, ok=(2,))
+        self.assertIn("bee/new0.png", text)
+        self.assertEqual(snapshot(self.out), before)
+
+    def test_new_classes_come_last_and_only_when_asked_for(self):
+        self.write({"aardvark/1.png": encoded(pixels(5, 5, 1)), "zebra/1.png": encoded(pixels(5, 5, 2))})
+        before = snapshot(self.out)
+        _, text = run("shardpack", "append", self.out, self.more, ok=(2,))
+        self.assertIn("aardvark", text)
+        self.assertEqual(snapshot(self.out), before)
+        run("shardpack", "append", self.out, self.more, "--new-classes")
+        self.assertEqual(json.loads((self.out / "dataset.json").read_bytes())["classes"], ["ant", "bee", "cat", "aardvark", "zebra"])
+        found = records_of(self.out)
+        self.assertEqual([found[key][1] for key in ("ant/0/000.jpg", "aardvark/1.png", "zebra/1.png", "bee/new0.png")], [0, 3, 4, 1])
+        run("shardpack", "verify", self.out)
+        run("shardpack", "amend", self.out, "--drop", ledger(self.work / "l", ["zebra/1.png", "ant/0/000.jpg"]))
+        run("shardpack", "verify", self.out)
+        last = shards_of(self.out)[0]
+        whole = last.read_bytes()
+        last.write_bytes(whole[:-128])  # an old shard: its list of classes is the shorter one
+        run("shardpack", "repair", last, "--in-place")
+        self.assertEqual(last.read_bytes(), whole)
+
+    def test_what_a_dataset_was_made_with_is_taken_from_it(self):
+        out = self.work / "lossless"
+        run("shardpack", "convert", self.tree, "-o", out, "--images", "lossless", "--shard-records", 4, "--compression", "zstd:5")
+        options = json.loads((out / "dataset.json").read_bytes())["options"]
+        run("shardpack", "append", out, self.more)
+        self.assertEqual(json.loads((out / "dataset.json").read_bytes())["options"], options)
+        self.assertEqual({row["encoding"] for row in listed(out)[30:]}, {"pixels"})
+        self.assertEqual([shard["records"] for shard in json.loads((out / "dataset.json").read_bytes())["shards"]], [4] * 7 + [2] + [4, 4, 2])
+        _, text = run("shardpack", "append", out, self.tree, "--images", "keep", ok=(2,))
+        self.assertIn("made with lossless", text)
+        run("shardpack", "append", out, self.more, "--images", "lossless")
+        run("shardpack", "append", out, self.more, "--overwrite", ok=(2,))
+
+    def test_labels_of_another_kind_are_refused(self):
+        (self.more / "list.csv").write_text("path,label\nbee/new0.png,0.5\n")
+        _, text = run("shardpack", "append", self.out, self.more / "list.csv", ok=(2,))
+        self.assertIn("labels of different kinds", text)
+
+    def test_bad_inputs_are_left_out_and_named(self):
+        self.write({"ant/bad.png": b"no picture"})
+        _, text = run("shardpack", "append", self.out, self.more, ok=(1,))
+        self.assertIn("ant/bad.png", text)
+        rows = [json.loads(line) for line in (self.out / "bad_inputs.jsonl").read_text().splitlines()]
+        self.assertEqual([row["key"] for row in rows], ["ant/bad.png"])
+        self.assertEqual(len(records_of(self.out)), 40)
+        run("shardpack", "append", self.work / "none", self.more, ok=(2,))
+        self.assertFalse((self.work / "none").exists())
+
+
+class Statistics(support.TestCase):
+    def test_what_remains_is_summed_up_as_before(self):
+        files = make_tree(self.tree)
+        run("shardpack", "convert", self.tree, "-o", self.out, "--statistics", "all", "--shard-records", 9)
+        dropped = sorted(files)[::4]
+        run("shardpack", "amend", self.out, "--drop", ledger(self.work / "l", dropped))
+        sums = json.loads((self.out / "dataset.json").read_bytes())["statistics"]
+        kept = [np.asarray(Image.open(io.BytesIO(c)).convert("RGB"), np.uint64).reshape(-1, 3) for k, c in files.items() if k not in dropped]
+        self.assertEqual((sums["pictures"], sums["pixels"]), (len(kept), sum(len(a) for a in kept)))
+        self.assertEqual(sums["sum"], [int(sum(a[:, c].sum() for a in kept)) for c in range(3)])
+        self.assertEqual(sums["sum_of_squares"], [int(sum((a[:, c] ** 2).sum() for a in kept)) for c in range(3)])
+
+
+class Extract(support.TestCase):
+    def extracted(self, *arguments):
+        folder = self.work / "files"
+        run("shardpack", "extract", self.out, "-o", folder, *arguments)
+        return snapshot(folder)
+
+    def test_kept_pictures_come_back_byte_for_byte(self):
+        files = make_tree(self.tree)
+        run("shardpack", "convert", self.tree, "-o", self.out)
+        self.assertEqual(sums_of(self.extracted()), sums_of(files))
+
+    def test_pixels_become_png_with_the_same_pixels(self):
+        files = {"ant/1.bmp": encoded(pixels(9, 7, 1), "BMP"), "ant/1.png": encoded(pixels(9, 7, 2)), "ant/2.PPM": encoded(pixels(4, 9, 3), "PPM"),
+                 "ant/3.jpg": encoded(pixels(40, 30, 4), "JPEG"), "bee/4.tif": encoded(pixels(6, 6, 5), "TIFF"), "bee/5.webp": encoded(pixels(6, 6, 6), "WEBP")}
+        for key, content in files.items():
+            (self.tree / key).parent.mkdir(parents=True, exist_ok=True)
+            (self.tree / key).write_bytes(content)
+        run("shardpack", "convert", self.tree, "-o", self.out, "--images", "lossless")
+        found = self.extracted()
+        names = {"ant/1.bmp": "ant/1.bmp.png", "ant/1.png": "ant/1.png", "ant/2.PPM": "ant/2.png", "ant/3.jpg": "ant/3.jpg",
+                 "bee/4.tif": "bee/4.png", "bee/5.webp": "bee/5.webp"}
+        self.assertEqual(sorted(found), sorted(names.values()))
+        for key, name in names.items():
+            was, now = Image.open(io.BytesIO(files[key])), Image.open(io.BytesIO(found[name]))
+            self.assertTrue(np.array_equal(np.asarray(was.convert("RGB")), np.asarray(now.convert("RGB"))), key)
+        self.assertEqual(Image.open(io.BytesIO(found["ant/2.png"])).format, "PNG")
+        shown, _ = run("shardpack", "cat", self.out, "ant/1.bmp")
+        self.assertTrue(np.array_equal(np.asarray(Image.open(io.BytesIO(shown))), pixels(9, 7, 1)))
+        run("shardpack", "verify", self.out, "--decode")
+
+    def test_members_of_archives_get_their_names_again(self):
+        files = {"a/001.jpg": encoded(pixels(30, 20, 1), "JPEG"), "a/002.left.png": encoded(pixels(9, 9, 2)), "b/003.png": encoded(pixels(8, 8, 3))}
+        with tarfile.open(self.work / "in.tar", "w") as tar:
+            for name, content in files.items():
+                for member, data in ((name, content), (name[: name.index(".")] + ".cls", b"3")):
+                    info = tarfile.TarInfo(member)
+                    info.size = len(data)
+                    tar.addfile(info, io.BytesIO(data))
+        run("shardpack", "convert", self.work / "in.tar", "-o", self.out)
+        self.assertEqual([row["key"] for row in listed(self.out)], ["a/001", "a/002", "b/003"])
+        self.assertEqual(sums_of(self.extracted()), sums_of(files))
+        run("shardpack", "extract", self.out, "-o", self.work / "out.tar", "--to", "tar")
+        with tarfile.open(self.work / "out.tar") as tar:
+            self.assertEqual({m.name: tar.extractfile(m).read() for m in tar}, files)
+
+
+class Labels(support.TestCase):
+    def pack(self, labels, extra=None):
+        lines = []
+        for i, label in enumerate(labels):
+            path = self.tree / f"{i}.png"
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(encoded(pixels(6 + i, 5, i)))
+            lines.append(f'{{"path":"{i}.png","label":{label}{extra or ""}}}\n')
+        (self.tree / "list.jsonl").write_text("".join(lines))
+        run("shardpack", "convert", self.tree / "list.jsonl", "-o", self.out)
+
+    def test_lists_and_fractions_are_shown_as_they_were_given(self):
+        for labels in (["[1,5,-7]", "[]", "[9223372036854775807]"], ["0.1", "-2.5e-300", "123456789.125"]):
+            self.pack(labels, ',"place":"Ulm, \\"here\\""')
+            want = [json.loads(label) for label in labels]
+            rows = listed(self.out)
+            self.assertEqual([row["label"] for row in rows], want)
+            self.assertEqual([row["metadata"] for row in rows], [{"place": 'Ulm, "here"'}] * 3)
+            text, _ = run("shardpack", "list", self.out, "--format", "csv")
+            table = list(csv.DictReader(io.StringIO(text.decode(), newline="")))
+            self.assertEqual([json.loads(row["label"]) for row in table], want)
+            self.assertEqual([json.loads(row["metadata"]) for row in table], [{"place": 'Ulm, "here"'}] * 3)
+            step, _ = run("shardpack", "batch", self.out, "--batch-size", 3, "--shuffle", "none", "--json")
+            self.assertEqual([sample["label"] for sample in json.loads(step)["samples"]], want)
+            self.assertIn(labels[0].encode(), run("shardpack", "list", self.out)[0])
+            run("shardpack", "verify", self.out, "--decode")
+            for path in self.out.iterdir():
+                path.unlink()
+            self.out.rmdir()
 
 
 if __name__ == "__main__":

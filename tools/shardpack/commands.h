@@ -15,6 +15,7 @@ void AddVerify(CLI::App& app, int& status);
 void AddList(CLI::App& app, int& status);
 void AddCat(CLI::App& app, int& status);
 void AddExtract(CLI::App& app, int& status);
+void AddAppend(CLI::App& app, int& status);
 void AddAmend(CLI::App& app, int& status);
 void AddRepair(CLI::App& app, int& status);
 void AddBatch(CLI::App& app, int& status);

@@ -30,6 +30,7 @@ int main(int argc, char** argv) {
   AddList(app, status);
   AddCat(app, status);
   AddExtract(app, status);
+  AddAppend(app, status);
   AddAmend(app, status);
   AddRepair(app, status);
   AddBatch(app, status);
