@@ -59,7 +59,6 @@ std::vector<std::byte> Noise(std::size_t size, std::uint64_t seed) {
 }
 
 std::size_t Worked(std::size_t inputs, Encoding encoding, std::size_t size, bool noise) {
-  MadeSource source("tree", {});
   std::vector<std::unique_ptr<Source>> sources;
   sources.push_back(std::make_unique<MadeSource>("tree", std::vector<MadeInput>{}));
   LowestHashes sample;
