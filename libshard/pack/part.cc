@@ -19,9 +19,8 @@ std::vector<ShardRange> CutIntoParts(const Plan& plan, std::uint32_t count) {
   std::uint64_t s = 0;
   for (std::uint32_t part = 0; part < count; ++part) {
     parts[part].begin = s;
-    // A shard is of the part that its middle lies in.
-    while (s < plan.num_shards() &&
-           (part + 1 == count || (2 * before + CostOf(plan, s)) * count < 2 * total * (part + 1))) {
+    // A shard is of the part that it begins in, so that the first part has one.
+    while (s < plan.num_shards() && (part + 1 == count || before * count < total * (part + 1))) {
       before += CostOf(plan, s++);
     }
     parts[part].end = s;
