@@ -177,7 +177,6 @@ void WriteFinished(const std::filesystem::path& work, const std::string& token, 
                    const FinishedShard& shard) {
   const std::string name = FinishedName(shard.number);
   ReplaceFile(work / (name + "." + token + ".partial"), work / name, TextOf(request, shard));
-  SyncFolder(work);
 }
 
 std::optional<FinishedShard> LoadFinished(const std::filesystem::path& work, const Digest128& request,

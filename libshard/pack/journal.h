@@ -36,8 +36,7 @@ struct RecordCounts {
   // Of records that share a block, its stored bytes are those of the first alone.
   void Add(const RecordInfo& info, std::uint64_t input_bytes);
   void Add(const RecordCounts& other);
-  void Subtract(const RecordCounts& other);  // amend
-  void PutInto(Manifest& manifest) const;    // records, bytes_in, histograms, encodings, codecs, statistics
+  void PutInto(Manifest& manifest) const;  // records, bytes_in, histograms, encodings, codecs, statistics
   static RecordCounts Of(const Manifest& manifest);
 };
 
@@ -51,8 +50,9 @@ struct FinishedShard {
 // "finished-00012"
 std::string FinishedName(std::uint64_t number);
 
-// One file, replaced in one step, synced with its folder. The text carries the plan's request digest and a checksum.
-// `token`: WorkFolder::token(), for the name until it is whole.
+// One file, replaced in one step and synced; not its folder, for an entry that a power cut takes away costs that
+// shard's work and nothing else. The text carries the plan's request digest and a checksum. `token`:
+// WorkFolder::token(), for the name until it is whole.
 void WriteFinished(const std::filesystem::path& work, const std::string& token, const Digest128& request,
                    const FinishedShard& shard);
 // nullopt where there is none, where it is damaged or of another request: the shard is done again then.

@@ -1,23 +1,10 @@
-#include <algorithm>
-
 #include "libshard/pack/journal.h"
 
 namespace shardpack {
 namespace {
 
-void Take(std::uint64_t& from, std::uint64_t amount) { from -= std::min(from, amount); }
-
 void Add(Histogram& to, const Histogram& from) {
   for (const auto& [value, records] : from) to[value] += records;
-}
-
-void Subtract(Histogram& from, const Histogram& amounts) {
-  for (const auto& [value, records] : amounts) {
-    const auto entry = from.find(value);
-    if (entry == from.end()) continue;
-    Take(entry->second, records);
-    if (entry->second == 0) from.erase(entry);
-  }
 }
 
 // The value of an enumeration by its name; the names are few.
@@ -61,26 +48,6 @@ void RecordCounts::Add(const RecordCounts& other) {
   for (std::size_t c = 0; c < 3; ++c) {
     statistics->sum[c] += other.statistics->sum[c];
     statistics->sum_of_squares[c] += other.statistics->sum_of_squares[c];
-  }
-}
-
-void RecordCounts::Subtract(const RecordCounts& other) {
-  Take(records, other.records);
-  Take(bytes_in, other.bytes_in);
-  shardpack::Subtract(widths, other.widths);
-  shardpack::Subtract(heights, other.heights);
-  for (std::size_t i = 0; i < encodings.size(); ++i) {
-    Take(encodings[i], other.encodings[i]);
-    Take(codecs[i].records, other.codecs[i].records);
-    Take(codecs[i].raw_bytes, other.codecs[i].raw_bytes);
-    Take(codecs[i].stored_bytes, other.codecs[i].stored_bytes);
-  }
-  if (!statistics || !other.statistics) return;
-  Take(statistics->pictures, other.statistics->pictures);
-  Take(statistics->pixels, other.statistics->pixels);
-  for (std::size_t c = 0; c < 3; ++c) {
-    Take(statistics->sum[c], other.statistics->sum[c]);
-    Take(statistics->sum_of_squares[c], other.statistics->sum_of_squares[c]);
   }
 }
 

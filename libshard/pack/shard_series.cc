@@ -66,7 +66,7 @@ void ShardSeries::WriteRecords(const BatchTask& task, const PackedBatch& batch) 
 
 void ShardSeries::Close() {
   if (finishing_.size() >= kMostFinishing) TakeOne();
-  // True where a file was made. Only what is journalled counts as done: whatever is cut short before is done again.
+  // Only what is journalled counts as done: whatever is cut short before is done again.
   const auto finish = [&work = work_, request = head_.request_digest,
                        shard = std::make_shared<OpenShard>(std::move(*open_))] {
     FinishedShard& state = shard->state;
@@ -78,10 +78,9 @@ void ShardSeries::Close() {
       work.SyncOutput();
     }
     WriteFinished(work.path(), work.token(), request, state);
-    return state.entry.has_value();
   };
   open_.reset();
-  std::future<bool> done;
+  std::future<void> done;
   try {
     done = std::async(std::launch::async, finish);
   } catch (const std::system_error&) {  // no thread is to be had: slower, no reason to stop
@@ -91,9 +90,9 @@ void ShardSeries::Close() {
 }
 
 void ShardSeries::TakeOne() {
-  std::future<bool> done = std::move(finishing_.front());
+  std::future<void> done = std::move(finishing_.front());
   finishing_.pop_front();
-  any_file_ |= done.get();
+  done.get();
 }
 
 void ShardSeries::Finish() {

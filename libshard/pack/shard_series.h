@@ -24,7 +24,6 @@ class ShardSeries {
   void Append(const BatchTask& task, const PackedBatch& batch);
   // Waits until all shards are finished.
   void Finish();
-  bool any_file() const noexcept { return any_file_; }  // a shard with records was finished
 
  private:
   struct OpenShard {
@@ -40,8 +39,7 @@ class ShardSeries {
   const WorkFolder& work_;
   const PlanHead& head_;
   std::optional<OpenShard> open_;
-  std::deque<std::future<bool>> finishing_;
-  bool any_file_ = false;
+  std::deque<std::future<void>> finishing_;
 };
 
 }  // namespace shardpack

@@ -212,8 +212,10 @@ void WorkFolder::RemoveOwn() noexcept {
 
 WorkFolder::~WorkFolder() {
   if (!gone_) RemoveOwn();
-  // Whoever is the last to leave cleans up, also after a seal that another did.
-  if (!gone_ && lock_.has_locks() && TryAlone() && (!HasPlan() || IsCommitted(*this))) RemoveAll();
+  // Whoever is the last to leave cleans up, also after a seal that another did. Without locks nobody knows who is the
+  // last; what is committed needs no work files any more.
+  const bool alone = TryAlone(), over = HasPlan() && IsCommitted(*this);
+  if (!gone_ && (over ? alone || !lock_.has_locks() : alone && !HasPlan())) RemoveAll();
   std::error_code ignored;
   if (created_output_) fs::remove(output_, ignored);  // only where it is empty
 }

@@ -76,7 +76,6 @@ class WorkFolder {
   // Removes all that is ours, and the folder where nothing else lies there. Precondition: alone, or sealed on a file
   // system without locks.
   void RemoveAll() noexcept;
-  bool has_locks() const noexcept { return lock_.has_locks(); }
 
  private:
   void Enter(Use use);
