@@ -113,6 +113,9 @@ ArrayFile ArrayFile::Open(const std::filesystem::path& path) {
   const Session session;
   if (!IsHdf5(path)) throw Error(ErrorCode::kCorruption, Location{path.native(), {}, {}}, "is not an HDF5 file");
   const hdf5::Properties properties(Checked(H5Pcreate(H5P_FILE_ACCESS), path, "prepare opening"));
+#if H5_VERSION_GE(1, 10, 7)
+  H5Pset_file_locking(properties.get(), true, true);  // where the file system knows no locks, none is missed
+#endif
   H5Pset_cache(properties.get(), 0, kCacheSlots, kCacheBytes, 1.0);
   self.file = hdf5::File(H5Fopen(path.c_str(), H5F_ACC_RDONLY, properties.get()));
   if (!self.file) hdf5::Throw(path, "open the HDF5 file");

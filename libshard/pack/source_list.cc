@@ -30,9 +30,9 @@ class FirstError {
     row_ = row;
     error_ = std::move(error);
   }
-  void Throw() const {
-    if (error_) std::rethrow_exception(error_);
-  }
+  // Precondition for both: no thread notes any more.
+  std::uint64_t row() const { return row_; }
+  std::exception_ptr error() const { return error_; }
 
  private:
   std::mutex mutex_;
@@ -60,11 +60,15 @@ class ListScan {
  private:
   bool ReadRows();
   void ParseRows();
+  void CheckRows();
   void Check(const ListRow& row, const ListEntry& entry);
-  void AddRows();
   void Add(const ListRow& row, const ListEntry& entry) const;
   template <typename Body>
   void ForEachRow(const Body& body);
+  void EndBefore(std::size_t row, std::exception_ptr error) {
+    num_rows_ = row;
+    end_ = std::move(error);
+  }
   [[noreturn]] void Fail(const ListRow& row, const std::string& reason) const {
     throw Error(ErrorCode::kBadInput, Location{path_, {}, {}}, "line " + std::to_string(row.line) + ": " + reason);
   }
@@ -77,7 +81,7 @@ class ListScan {
   std::vector<ListRow> rows_{kRowsAtOnce};
   std::vector<ListEntry> entries_{kRowsAtOnce};
   std::size_t num_rows_ = 0;
-  std::exception_ptr end_;  // what the reader threw behind these rows
+  std::exception_ptr end_;  // what the row behind these threw: only they are worked on, then it is thrown
   std::uint64_t first_line_ = 0;
   LabelKind kind_ = LabelKind::kClass;  // of the first line
   std::uint64_t leaving_ = 0;
@@ -98,6 +102,7 @@ bool ListScan::ReadRows() {
   return num_rows_ > 0;
 }
 
+// In parallel. The rows from the first one on that `body` throws for are left out of what follows.
 template <typename Body>
 void ListScan::ForEachRow(const Body& body) {
   if (stop_ != nullptr && *stop_) throw Interrupted{};
@@ -109,7 +114,7 @@ void ListScan::ForEachRow(const Body& body) {
       first.Note(i, std::current_exception());
     }
   });
-  first.Throw();
+  if (first.error()) EndBefore(first.row(), first.error());
 }
 
 void ListScan::ParseRows() {
@@ -134,6 +139,16 @@ std::string_view InWords(LabelKind kind) {
       return "a fractional number";
   }
   return "a label";
+}
+
+void ListScan::CheckRows() {
+  for (std::size_t i = 0; i < num_rows_; ++i) {
+    try {
+      Check(rows_[i], entries_[i]);
+    } catch (const Error&) {
+      EndBefore(i, std::current_exception());
+    }
+  }
 }
 
 void ListScan::Check(const ListRow& row, const ListEntry& entry) {
@@ -171,7 +186,7 @@ void ListScan::Add(const ListRow& row, const ListEntry& entry) const {
 void ListScan::Run() {
   while (ReadRows()) {
     ParseRows();
-    for (std::size_t i = 0; i < num_rows_; ++i) Check(rows_[i], entries_[i]);
+    CheckRows();
     ForEachRow([&](const ListRow& row, ListEntry& entry) { Add(row, entry); });
     if (end_) break;
   }

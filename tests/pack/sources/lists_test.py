@@ -167,6 +167,10 @@ class Csv(SourceCase):
         path = self.write(rows)
         for _ in range(10):
             self.refused("csv", path, "line 3002:")
+        # Whatever the fault is that they have.
+        path = self.put("list.jsonl", b"".join(b'{"path": "%d", "label": %s}\n' % (n, {4000: b'"x"', 4999: b"true"}.get(n, b"1")) for n in range(5000)))
+        for _ in range(10):
+            self.refused("jsonl", path, "line 4001:", "different kinds")
 
 
 class Jsonl(SourceCase):
