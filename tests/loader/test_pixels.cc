@@ -2,6 +2,8 @@
 #include <cstring>
 
 #include "loader/order/operations.h"
+#include "shardpack/error.h"
+#include "shardpack/label.h"
 #include "shardpack/resize.h"
 #include "tests/loader/picture_dataset.h"
 
@@ -119,6 +121,35 @@ TEST_CASE("fields are named, aligned to 64 bytes and have the shape they say", "
     CHECK(reinterpret_cast<std::uintptr_t>(field->data) % 64 == 0);
   }
   CHECK(batch.Find("masks") == nullptr);
+}
+
+TEST_CASE("where labels are lists or fractions a batch has none, and says where they are", "[loader]") {
+  const test::TempFolder folder;
+  test::ShardBuilder shard;
+  test::TestRecord record;
+  record.key = "one";
+  record.raw = JpegOf(MakePicture(20, 20, 1), 90);
+  record.encoding = Encoding::kJpeg;
+  record.width = record.height = 20;
+  record.metadata = R"({"label":[3,-1],"place":"Ulm"})";
+  shard.Add(record);
+  Manifest manifest = test::WriteDataset(folder.path(), {shard});
+  manifest.label_kind = LabelKind::kList;
+  manifest.Commit(folder.path());
+
+  const Dataset dataset = Dataset::Open(folder.path());
+  DataLoader loader(dataset, {});
+  auto epoch = loader.Epoch(0);
+  const Batch batch = epoch.Next().value();
+  CHECK(batch.images().shape == std::vector<std::int64_t>{1, 20, 20, 3});
+  CHECK(batch.Find("labels") == nullptr);
+  CHECK_THROWS_WITH(batch.labels(), Catch::Matchers::Contains("LabelText"));
+  CHECK(LabelText(dataset, 0) == "[3,-1]");
+  CHECK(LabelText(LabelKind::kFloat, 0, AsBytes(R"({"label":0.10})")) == "0.1");
+  CHECK(LabelText(LabelKind::kInteger, -7, {}) == "-7");
+  CHECK_THROWS_AS(LabelText(LabelKind::kFloat, 0, AsBytes(R"({"label":[1]})")), Error);
+  CHECK_THROWS_AS(LabelText(LabelKind::kList, 0, AsBytes(R"({"label":[1.5]})")), Error);
+  CHECK_THROWS_AS(LabelText(LabelKind::kList, 0, {}), Error);
 }
 
 }  // namespace

@@ -10,6 +10,9 @@ constexpr char kFooter[] = R"(Examples:
   shardpack cat packed cats/1.jpg > 1.jpg      one image as it went in
   shardpack verify packed                      every checksum
   shardpack extract packed -o photos-again     back to files
+  shardpack append packed more-photos/         new shards; old ones stay as they are
+  shardpack amend packed --drop blurred.jsonl  without the records that a ledger names
+  shardpack repair packed/shard-00003-*.shard  what is whole of a damaged shard
 
 Each command explains itself: shardpack convert --help)";
 
