@@ -21,8 +21,8 @@ enum class OnError { kSkip, kFail };
 enum class VerifyImages { kDecode, kHeader, kNone };
 // kDataset: a shardpack dataset of either kind, or an HDF5 file with arrays of images and labels.
 enum class SourceKind { kAuto, kFolder, kCsv, kJsonl, kTar, kZip, kTfrecord, kDataset };
-// kDefault: kName where all sources are folders, else kSource. kName: byte order of keys. kSource: as listed, source after source
-// (folders: by name). kShuffled: a fixed permutation drawn from `order_seed` and the keys.
+// kDefault: kName where all sources are folders, else kSource. kName: byte order of keys. kSource: as listed, source
+// after source (folders: by name). kShuffled: a fixed permutation drawn from `order_seed` and the keys.
 enum class RecordOrder { kDefault, kName, kSource, kShuffled };
 enum class ImageMode { kKeep, kLossless, kJpeg, kPixels };
 enum class Chroma { kKeep, k444, k422, k420 };  // of re-encoded JPEGs; kKeep: as the source, 4:2:0 where it has none
@@ -31,14 +31,14 @@ enum class Statistics { kNone, kSample, kAll };
 
 // Pictures are only ever shrunk, antialiased, after EXIF orientation was applied.
 struct ResizeTo {
-  std::uint32_t short_side = 0;           // keeps the aspect ratio; 0 where width and height are given
+  std::uint32_t short_side = 0;  // keeps the aspect ratio; 0 where width and height are given
   std::uint32_t width = 0, height = 0;
 };
 
 // The share of the plan's shards that this process does.
 struct Part {
   std::uint32_t index = 0, count = 1;  // from 0
-  std::string launcher;                // who said so: "--part", "Slurm", "Open MPI", "PMI", "Kubernetes"; empty: one process
+  std::string launcher;  // who said so: "--part", "Slurm", "Open MPI", "PMI", "Kubernetes"; empty: one process
 };
 
 // Of the inputs those whose key's hash, as a fraction of 1, lies in [begin, end).
@@ -59,12 +59,12 @@ struct PackOptions {
   std::vector<std::filesystem::path> sources;
   std::filesystem::path output;
   SourceKind from = SourceKind::kAuto;
-  std::string path_column = "path", label_column = "label";  // of CSV and JSON lines
+  std::string path_column = "path", label_column = "label";                          // of CSV and JSON lines
   std::string image_feature = "image/encoded", label_feature = "image/class/label";  // of tf.train.Example
   RecordOrder order = RecordOrder::kDefault;
   std::uint64_t order_seed = 0;
-  // Globs over whole keys, as fnmatch() without flags matches them: `*` matches `/` too. An input is taken where one of `include`
-  // matches (or there is none) and none of `exclude` does. Class numbers do not depend on them.
+  // Globs over whole keys, as fnmatch() without flags matches them: `*` matches `/` too. An input is taken where one of
+  // `include` matches (or there is none) and none of `exclude` does. Class numbers do not depend on them.
   std::vector<std::string> include, exclude;
   std::optional<KeyShare> share;
   std::optional<std::uint64_t> limit;  // the first so many in the order
@@ -79,11 +79,13 @@ struct PackOptions {
   std::optional<std::uint64_t> dictionary_bytes;
   Statistics statistics = Statistics::kNone;
 
-  // A shard closes before its inputs pass this size, or this count where it is given. By input size, so that the cut is known before work.
+  // A shard closes before its inputs pass this size, or this count where it is given. By input size, so that the cut is
+  // known before work.
   std::uint64_t shard_bytes = 256ull << 20;
   std::optional<std::uint64_t> shard_records;
 
-  // Pins class numbers: names in order of label. An input of another class is kInvalidArgument. Unset: byte order of names.
+  // Pins class numbers: names in order of label. An input of another class is kInvalidArgument. Unset: byte order of
+  // names.
   std::optional<std::vector<std::string>> classes;
 
   OnError on_error = OnError::kSkip;
@@ -105,8 +107,8 @@ struct PackOptions {
   std::function<void(const PackProgress&)> progress;
   // One line for a person ("class b_empty has no images"); may be empty.
   std::function<void(const std::string&)> warn;
-  // Set to true by a signal handler: Convert() stops within a second and throws Interrupted. Finished shards and the plan stay, and
-  // the same call goes on from there.
+  // Set to true by a signal handler: Convert() stops within a second and throws Interrupted. Finished shards and the
+  // plan stay, and the same call goes on from there.
   const std::atomic<bool>* stop = nullptr;
 };
 
@@ -120,7 +122,8 @@ struct PackResult {
   bool resumed = false;           // went on with an earlier plan
   std::uint64_t shards_done = 0;  // of the plan's, by all processes so far
   std::uint64_t shards_planned = 0;
-  std::vector<std::uint32_t> missing_parts;  // of options.part.count: those that have shards to do yet, where not sealed
+  std::vector<std::uint32_t>
+      missing_parts;                // of options.part.count: those that have shards to do yet, where not sealed
   std::uint64_t ignored_files = 0;  // neither candidates nor folders, or hidden
   // The first few of the bad inputs; all are in the ledger.
   struct Bad {
@@ -131,17 +134,18 @@ struct PackResult {
   double seconds = 0;
 };
 
-// Scans, plans, packs its part and, where no part is missing, seals. The dataset appears by renaming dataset.json into place; until then an older dataset in `output` stays
-// whole. Bytes of the output depend on options and inputs only, never on threads, times, locale or the file system's order.
-// Throws Error: kInvalidArgument (options, or the output holds another dataset and overwrite is false: names the difference),
-// kBadInput (bad input under kFail or over the limit, or no image at all; the message names the file), kNotFound, kIo.
+// Scans, plans, packs its part and, where no part is missing, seals. The dataset appears by renaming dataset.json into
+// place; until then an older dataset in `output` stays whole. Bytes of the output depend on options and inputs only,
+// never on threads, times, locale or the file system's order. Throws Error: kInvalidArgument (options, or the output
+// holds another dataset and overwrite is false: names the difference), kBadInput (bad input under kFail or over the
+// limit, or no image at all; the message names the file), kNotFound, kIo.
 PackResult Convert(const PackOptions& options);
 
 // The first step alone: scans and publishes the plan in OUTPUT/.shardpack, or compares with the one that is there.
 PackResult MakePlan(const PackOptions& options);
 
-// The last step alone: checks that every shard of the plan is there and whole, and commits the dataset. Throws Error with
-// kInvalidArgument that names the shards and parts that are missing.
+// The last step alone: checks that every shard of the plan is there and whole, and commits the dataset. Throws Error
+// with kInvalidArgument that names the shards and parts that are missing.
 struct SealOptions {
   std::filesystem::path output;
   std::optional<std::uint64_t> max_bad;  // as in PackOptions; else those of the plan
@@ -152,9 +156,9 @@ PackResult Seal(const SealOptions& options);
 
 // What is done, running and missing in a folder that is being packed into, over all parts. Changes nothing.
 struct PackStatus {
-  bool sealed = false;       // a dataset is there
-  bool planned = false;      // a plan is there
-  bool planning = false;     // a process is making one
+  bool sealed = false;    // a dataset is there
+  bool planned = false;   // a plan is there
+  bool planning = false;  // a process is making one
   std::uint64_t shards = 0, shards_done = 0;
   std::uint64_t inputs = 0, inputs_done = 0, bytes = 0, bytes_done = 0, bad_inputs = 0;
   struct PartStatus {
@@ -163,21 +167,22 @@ struct PackStatus {
     std::string where;  // "host node7, process 4711"
     std::uint64_t shards = 0, shards_done = 0;
   };
-  std::vector<PartStatus> parts;           // those that were ever started
-  std::vector<std::uint64_t> missing;      // shards that no running part will do
+  std::vector<PartStatus> parts;       // those that were ever started
+  std::vector<std::uint64_t> missing;  // shards that no running part will do
 };
 PackStatus Status(const std::filesystem::path& output);
 
-// Adds the sources' inputs to a dataset as new shards; nothing old is rewritten. Options that change content are those the dataset was
-// made with, but for `sources` and how they are read. Class numbers stay; an input of an unknown class is kInvalidArgument
-// unless `new_classes`, which puts new names at the end. Crash-safe and resumed as Convert().
+// Adds the sources' inputs to a dataset as new shards; nothing old is rewritten. Options that change content are those
+// the dataset was made with, but for `sources` and how they are read. Class numbers stay; an input of an unknown class
+// is kInvalidArgument unless `new_classes`, which puts new names at the end. Crash-safe and resumed as Convert().
 PackResult Append(const PackOptions& options, bool new_classes);
 
-// Drops the records that the ledger (JSON lines with "key" or "key_hex") names. Only shards that hold one are rewritten, and
-// of them only the index and blocks that lose a record: payloads are copied as they are stored. New shards have new names; renaming
-// dataset.json is the commit. Run again with the same ledger, it finds that it is done. Throws Error: kBadInput (an
-// unreadable line, none of the keys in the dataset), kInvalidArgument (nothing would be left), kCorruption (a record that
-// is to stay is damaged), kUnsupported (HDF5 shards), kNotFound, kIo (another process writes there, ...).
+// Drops the records that the ledger (JSON lines with "key" or "key_hex") names. Only shards that hold one are
+// rewritten, and of them only the index and blocks that lose a record: payloads are copied as they are stored. New
+// shards have new names; renaming dataset.json is the commit. Run again with the same ledger, it finds that it is done.
+// Throws Error: kBadInput (an unreadable line, none of the keys in the dataset), kInvalidArgument (nothing would be
+// left), kCorruption (a record that is to stay is damaged), kUnsupported (HDF5 shards), kNotFound, kIo (another process
+// writes there, ...).
 struct AmendOptions {
   std::filesystem::path dataset, ledger;
   std::function<void(const PackProgress&)> progress;
@@ -194,9 +199,9 @@ struct AmendResult {
 };
 AmendResult Amend(const AmendOptions& options);
 
-// Rebuilds a shard whose header, index or footer is lost or damaged, or that has holes, from the headers before its records and
-// from what is left of its index. Where no record was harmed the new file is byte for byte the old one as it was. Throws
-// Error: kNotFound, kIo, kInvalidArgument (`output` exists), kCorruption (nothing can be read).
+// Rebuilds a shard whose header, index or footer is lost or damaged, or that has holes, from the headers before its
+// records and from what is left of its index. Where no record was harmed the new file is byte for byte the old one as
+// it was. Throws Error: kNotFound, kIo, kInvalidArgument (`output` exists), kCorruption (nothing can be read).
 struct RepairOptions {
   std::filesystem::path shard, output;  // output: the new file; must not exist
   // Puts the new file in the place of the old one where it has the digest that dataset.json beside it states.
@@ -206,14 +211,14 @@ struct RepairOptions {
   const std::atomic<bool>* stop = nullptr;
 };
 struct RepairResult {
-  std::uint64_t records = 0;         // that came back
-  bool index_was_whole = false;      // nothing but payloads were harmed, or nothing at all
-  bool unchanged = false;            // the new file equals the old one: no byte of it was harmed
+  std::uint64_t records = 0;     // that came back
+  bool index_was_whole = false;  // nothing but payloads were harmed, or nothing at all
+  bool unchanged = false;        // the new file equals the old one: no byte of it was harmed
   struct Loss {
-    std::uint64_t offset = 0, bytes = 0;   // the damaged region
-    std::optional<std::uint64_t> record;   // its number, where known
+    std::uint64_t offset = 0, bytes = 0;  // the damaged region
+    std::optional<std::uint64_t> record;  // its number, where known
     std::optional<std::string> key;
-    std::string what;                      // one line
+    std::string what;  // one line
     // How many, from `record` on, where nothing is known of each; 0 where it is not known whether there was any.
     std::uint64_t records = 1;
   };
@@ -232,15 +237,16 @@ struct VerifyFault {
   std::optional<std::uint64_t> record;
   std::optional<std::string> key;
   std::uint64_t offset = 0;
-  std::string kind;  // "missing", "size", "digest", "checksum", "padding", "record-header", "range", "order", "decode", "manifest"
+  std::string kind;  // "missing", "size", "digest", "checksum", "padding", "record-header", "range", "order", "decode",
+                     // "manifest"
   std::string message;
 };
 struct VerifyResult {
   std::uint64_t records = 0;  // whose bytes were checked
   std::uint64_t bytes = 0;
   std::vector<VerifyFault> faults;
-  // Of a sample: how many records were looked at and how many of those were damaged, and the share of damaged records that all
-  // of them stay below with that confidence. All of them looked at: the share itself.
+  // Of a sample: how many records were looked at and how many of those were damaged, and the share of damaged records
+  // that all of them stay below with that confidence. All of them looked at: the share itself.
   struct Sample {
     std::uint64_t records = 0, of = 0, damaged = 0;
     double confidence = 0, damaged_share_bound = 1;
@@ -256,8 +262,8 @@ struct VerifyOptions {
   std::function<void(const PackProgress&)> progress;
   const std::atomic<bool>* stop = nullptr;
 };
-// `path` is a dataset or one shard. Every checksum, digest and padding, every fault in order of shard and offset. What cannot be opened
-// at all is a fault as well; throws only for kNotFound of `path` itself and for Interrupted.
+// `path` is a dataset or one shard. Every checksum, digest and padding, every fault in order of shard and offset. What
+// cannot be opened at all is a fault as well; throws only for kNotFound of `path` itself and for Interrupted.
 VerifyResult Verify(const std::filesystem::path& path, const VerifyOptions& options);
 
 enum class ExtractTo { kFolder, kTar };
@@ -267,9 +273,9 @@ struct ExtractOptions {
   std::function<void(const PackProgress&)> progress;
   const std::atomic<bool>* stop = nullptr;
 };
-// Back to files under their keys, or under the names of an archive's members (libshard/pack/extract_names.h); bytes as they
-// were packed, filtered pixels as PNG. A name that would leave the folder (absolute, "..") is kCorruption.
-// Returns the number of files.
+// Back to files under their keys, or under the names of an archive's members (libshard/pack/extract_names.h); bytes as
+// they were packed, filtered pixels as PNG. A name that would leave the folder (absolute, "..") is kCorruption. Returns
+// the number of files.
 std::uint64_t Extract(const ExtractOptions& options);
 
 }  // namespace shardpack

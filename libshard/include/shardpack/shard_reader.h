@@ -14,18 +14,19 @@
 
 namespace shardpack {
 
-// Open() maps the file and verifies header, footer, section table and block tables. A block of the index is verified and
-// range-checked once, before the first value of it is used. A payload is copied, the copy is checked, and the copy is
-// what the caller gets.
+// Open() maps the file and verifies header, footer, section table and block tables. A block of the index is verified
+// and range-checked once, before the first value of it is used. A payload is copied, the copy is checked, and the copy
+// is what the caller gets.
 //
-// A reader never changes for its callers after Open(): any number of threads may call its const members at once. Views it
-// returns (keys, metadata, names) point into the mapping and end with the reader. The file must not be cut short while open.
+// A reader never changes for its callers after Open(): any number of threads may call its const members at once. Views
+// it returns (keys, metadata, names) point into the mapping and end with the reader. The file must not be cut short
+// while open.
 //
 // Members that touch the file throw Error with kCorruption, naming shard, record and offset.
 class ShardReader {
  public:
-  // Throws Error with kNotFound, kIo, kCorruption ("not a shardpack shard", "truncated", ...) or kUnsupported (newer version,
-  // unknown section that must not be ignored).
+  // Throws Error with kNotFound, kIo, kCorruption ("not a shardpack shard", "truncated", ...) or kUnsupported (newer
+  // version, unknown section that must not be ignored).
   static ShardReader Open(const std::filesystem::path& path);
 
   // The same for a shard whose header is damaged: the footer says what it said. For repairing.
@@ -48,13 +49,13 @@ class ShardReader {
   Bytes Metadata(std::uint64_t i) const;  // empty where there is none
   Bytes SideData(std::uint64_t i) const;  // empty where there is none
 
-  // The record's encoded image: stored bytes copied into private memory, checked against stored_xxh3, decompressed where
-  // compressed and checked against encoded_xxh3. Replaces the contents of `out`, keeping its capacity, so that a reused
-  // buffer stops allocating.
+  // The record's encoded image: stored bytes copied into private memory, checked against stored_xxh3, decompressed
+  // where compressed and checked against encoded_xxh3. Replaces the contents of `out`, keeping its capacity, so that a
+  // reused buffer stops allocating.
   void Read(std::uint64_t i, std::vector<std::byte>& out) const;
 
-  // The payload of record `i` as it lies in the file, which for Codec::kZstdBlock is the frame of all its records: a copy
-  // that was checked against stored_xxh3. For what moves records without decompressing them.
+  // The payload of record `i` as it lies in the file, which for Codec::kZstdBlock is the frame of all its records: a
+  // copy that was checked against stored_xxh3. For what moves records without decompressing them.
   void ReadStored(std::uint64_t i, std::vector<std::byte>& out) const;
 
   // The shard's zstd dictionary, verified; empty where it has none.

@@ -46,7 +46,7 @@ class Batch {
  public:
   Batch() = default;
 
-  const Field& images() const;          // [B, H, W, 3] kNhwc or [B, 3, H, W] kNchw
+  const Field& images() const;  // [B, H, W, 3] kNhwc or [B, 3, H, W] kNchw
   // int64 [B]. Throws Error with kInvalidArgument where the dataset's labels are lists or fractions: there is no such
   // field then, and LabelText() of shardpack/label.h reads them.
   const Field& labels() const;
