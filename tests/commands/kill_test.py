@@ -1,9 +1,9 @@
 """Kills every command that writes into a dataset's folder, at moments all over its run, and runs it again.
 
-    python kill_test.py --bin DIR [--kills N] [--seed S] [--threads 1,2,7] [--only NAME,...] [--every-call]
+    python kill_test.py --bin DIR [--kills N] [--seed S] [--threads 1,2,7] [--only NAME,...] [--every-call] [--go-on]
 
 After each kill the folder must hold the old complete dataset or the new one, or none where there was none before. After the rerun it must
-be, name for name and byte for byte, that of an undisturbed run. N kills (default 10) are done for each number of threads, spread over
+be, name for name and byte for byte, that of an undisturbed run. N kills (default 4) are done for each number of threads, spread over
 the scenarios below; --kills 50 is the proof. --every-call kills with strace at every single call of the system that changes files,
 one thread, instead.
 """
@@ -40,7 +40,8 @@ class Inputs:
     """Trees of pictures, with bad ones among them, so that there is a ledger."""
 
     def __init__(self, folder):
-        self.first, self.second, self.many, self.drop = (folder / name for name in ("first", "second", "many", "drop.jsonl"))
+        self.first, self.second, self.many, self.added, self.drop = (
+            folder / name for name in ("first", "second", "many", "added", "drop.jsonl"))
         make_tree(self.first, 60)
         make_tree(self.second, 30, ("ant", "bee"))
         for tree in (self.first, self.second):
@@ -48,19 +49,21 @@ class Inputs:
             # Slow to check, so that a kill finds packing at work.
             for i in range(8):
                 (tree / "bee" / f"large{i}.png").write_bytes(encoded(pixels(400, 300, i)))
-        (self.many / "all").mkdir(parents=True)
         tiny = encoded(pixels(8, 8), "JPEG")
-        for i in range(3000):
-            (self.many / "all" / f"{i:05}.jpg").write_bytes(tiny)
+        for tree, count in ((self.many, 3000), (self.added, 90)):
+            (tree / "all").mkdir(parents=True)
+            for i in range(count):
+                (tree / "all" / f"{i:05}.jpg").write_bytes(tiny)
         keys = sorted(str(p.relative_to(self.first)) for p in self.first.rglob("*") if p.is_file() and p.name != "cut.png")
         self.drop.write_text("".join(json.dumps({"key": key}) + "\n" for key in keys[3:40:9]))
 
 
 class Scenario:
-    """What leads to a dataset: `prepare(out)` makes what lies there before, `steps(out, threads)` are the commands that may be killed."""
+    """What leads to a dataset: `prepare(out)` makes what lies there before, `steps(out, threads)` are the commands that may be killed.
+    `mends`: what lies there before is damaged."""
 
-    def __init__(self, name, steps, prepare=lambda out: None, commits=True):
-        self.name, self.steps, self.prepare, self.commits = name, steps, prepare, commits
+    def __init__(self, name, steps, prepare=lambda out: None, mends=False):
+        self.name, self.steps, self.prepare, self.mends = name, steps, prepare, mends
 
 
 def scenarios(inputs):
@@ -87,6 +90,14 @@ def scenarios(inputs):
                     return
         raise AssertionError("no state before the seal was found")
 
+    def damaged(out):
+        old(out)
+        shard = second_shard(out)
+        shard.write_bytes(shard.read_bytes()[:-1000])
+
+    def second_shard(out):
+        return sorted(out.glob("*.shard"))[1]
+
     def parts(out, threads):
         return [convert(out, threads, "--part", f"{i}/3") for i in (2, 0, 1)]
 
@@ -99,8 +110,10 @@ def scenarios(inputs):
     yield Scenario("parts", parts)
     yield Scenario("seal", lambda out, t: [shardpack("seal", out, "--progress", "none")], nearly_sealed)
     yield Scenario("append", lambda out, t: [
-        shardpack("append", out, inputs.many, "--new-classes", "--threads", t, "--progress", "none")], old)
+        shardpack("append", out, inputs.added, "--new-classes", "--threads", t, "--progress", "none")], old)
     yield Scenario("amend", lambda out, t: [shardpack("amend", out, "--drop", inputs.drop, "--progress", "none")], old)
+    yield Scenario("repair", lambda out, t: [
+        shardpack("repair", second_shard(out), "--in-place", "--threads", t, "--progress", "none")], damaged, mends=True)
 
 
 class Proof:
@@ -152,9 +165,15 @@ class Proof:
         before, after = self.before[scenario.name].get("dataset.json"), self.after[scenario.name]["dataset.json"]
         if not manifest.exists():
             assert before is None, "the old dataset is gone"
+            must(shardpack("verify", out, "--progress", "none"), ok=(2, 3))
             return "none"
         text = manifest.read_bytes()
         assert text in (before, after), "dataset.json is neither the old nor the new one"
+        if scenario.mends:
+            for shard in json.loads(text)["shards"]:
+                states = [there[scenario.name][shard["file"]] for there in (self.before, self.after)]
+                assert (out / shard["file"]).read_bytes() in states, f"{shard['file']} is neither the damaged shard nor the mended one"
+            return "one of both"
         for shard in json.loads(text)["shards"]:
             assert (out / shard["file"]).stat().st_size == shard["bytes"], f"{shard['file']} has another size than dataset.json says"
         must(shardpack("verify", out, "--progress", "none"), ok=(0,))
@@ -230,7 +249,7 @@ class Proof:
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--bin", required=True, type=pathlib.Path)
-    parser.add_argument("--kills", type=int, default=10)
+    parser.add_argument("--kills", type=int, default=4)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", default="1,2,7")
     parser.add_argument("--only", default="")
@@ -251,8 +270,9 @@ def main():
             jobs = [lambda s=s: proof.every_call(s) for s in chosen if s.name != "many"]
         else:
             for threads in map(int, arguments.threads.split(",")):
-                # Every scenario comes in turn, whatever the number of kills.
-                jobs += [lambda n=n, t=threads: proof.kill_once(chosen[(n + t) % len(chosen)], t, n) for n in range(arguments.kills)]
+                for _ in range(arguments.kills):
+                    n = len(jobs)  # every scenario comes in turn
+                    jobs.append(lambda n=n, t=threads: proof.kill_once(chosen[n % len(chosen)], t, n))
         for job in jobs:
             try:
                 job()

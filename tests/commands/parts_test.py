@@ -74,7 +74,8 @@ class Orders(Parts):
             with self.subTest(count=count, order=order):
                 shutil.rmtree(self.out, ignore_errors=True)
                 for i in order:
-                    self.assertFalse((self.out / "dataset.json").exists())
+                    if count <= 8:  # of more parts than shards some have nothing to do
+                        self.assertFalse((self.out / "dataset.json").exists())
                     text = self.convert(self.out, "--part", f"{i}/{count}")[1]
                     if count > 1:
                         self.assertIn(f"part {i} of {count}", text.splitlines()[0])
@@ -159,24 +160,41 @@ class Together(Parts):
         self.finish(first)
         self.assertEqual(contents(self.out), self.reference())
 
-    def test_a_planner_killed_while_others_wait_does_not_stop_them(self):
-        wanted = self.reference()
-        for attempt in range(3):
+    def stopped_planner(self):
+        """A process that was stopped while it plans: what it holds, it holds until it dies."""
+        for attempt in range(50):
             shutil.rmtree(self.out, ignore_errors=True)
+            (self.out / ".shardpack").mkdir(parents=True)  # there to be watched from the start
             watch = FolderWatch(self.out)
             planner = self.begin(self.out, "--part", "0/3")
-            self.assertTrue(wait_for(planner, watch, ("made", ".shardpack")))
-            # Stopped, so that the others do wait: whatever it holds, it holds it until it dies.
+            wait_for(planner, watch, ("made", ".shardpack/planner"))
+            time.sleep(0.001 * (attempt % 10))
             planner.send_signal(signal.SIGSTOP)
-            others = [self.begin(self.out, "--part", f"{i}/3") for i in (1, 2)]
-            time.sleep(0.5)
-            planner.send_signal(signal.SIGKILL)
-            planner.communicate()
             watch.close()
-            for process in others:
-                self.finish(process)
-            self.convert(self.out, "--part", "0/3")
-            self.assertEqual(contents(self.out), wanted, attempt)
+            state = self.status(self.out)
+            if state["planning"] and not state["planned"]:
+                return planner
+            planner.kill()
+            planner.communicate()
+        self.fail("no planner was stopped in time")
+
+    def test_a_planner_killed_while_others_wait_does_not_stop_them(self):
+        first = self.tree / "ant" / "0.png"
+        first.write_bytes(encoded(pixels(5, 5)))
+        for i in range(1500):  # so that planning takes a while
+            os.link(first, self.tree / "ant" / f"{i:04}.png")
+        self.RECORDS = 100
+        wanted = self.reference()
+        planner = self.stopped_planner()
+        others = [self.begin(self.out, "--part", f"{i}/3") for i in (1, 2)]
+        time.sleep(0.5)
+        self.assertEqual([process.poll() for process in others], [None, None])
+        planner.kill()
+        planner.communicate()
+        for process in others:
+            self.finish(process)
+        self.convert(self.out, "--part", "0/3")
+        self.assertEqual(contents(self.out), wanted)
 
     def test_a_sealer_killed_leaves_the_seal_to_a_later_run(self):
         wanted = self.reference()
@@ -287,6 +305,17 @@ class Elsewhere(Parts):
                 shutil.rmtree(self.out, ignore_errors=True)
                 self.convert(self.out, *more, env=plain_environment(**{force: "1"}))
                 self.assertEqual(contents(self.out), wanted, (more, force))
+
+
+    @unittest.skipUnless(shutil.which("valgrind"), "no valgrind, which stands for a smaller processor")
+    def test_another_processor(self):
+        """valgrind's has no AVX-512, and what is not known to it is not there."""
+        for more in self.OPTIONS[:4]:
+            shutil.rmtree(self.one, ignore_errors=True)
+            wanted = self.reference(*more)
+            shutil.rmtree(self.out, ignore_errors=True)
+            self.convert(self.out, *more, prefix=("valgrind", "-q", "--tool=none"))
+            self.assertEqual(contents(self.out), wanted, more)
 
 
 def has_locale(name):
