@@ -29,7 +29,7 @@ if [ ! -e "$work/venv/rivals.stamp" ]; then
 fi
 
 cmake --preset default
-cmake --build --preset default --target shardpack bench_read_random bench_load_photos
+cmake --build --preset default --target shardpack shardinfo bench_read_random bench_load_photos
 "$SHARDPACK_PYTHON" tests/bench/make_data.py --photos "$photos" "$work/data"
 
 report() {
@@ -43,10 +43,17 @@ report() {
   "$python" -m pip list --disable-pip-version-check 2>/dev/null | grep -i -E '^(array[-_]record|lmdb|tfrecord|torchvision|torch|pillow|numpy) ' || true
 } | tee "$results/machine.txt"
 
-for set in in1k tiny50k; do
+for set in in1k in10k tiny50k; do
   printf '\n== packing %s\n' "$set"
   "$python" tests/bench/pack_bench.py "$work/data/$set" "$work/packing" --shardpack build/bin/shardpack \
     --rounds "$rounds" --json "$results/pack_$set.json" 2>&1 | report "pack_$set"
+done
+
+for what in "resume $work/data/in10k" "lossless $work/data/in1k" scan memory; do
+  printf '\n== %s\n' "$what"
+  # shellcheck disable=SC2086  # a data set is a word of its own
+  "$python" tests/bench/convert_bench.py $what "$work/converting" --shardpack build/bin/shardpack \
+    --rounds "$rounds" --json "$results/convert_${what%% *}.json" 2>&1 | report "convert_${what%% *}"
 done
 
 for set in tiny50k in10k; do
