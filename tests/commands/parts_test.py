@@ -141,6 +141,21 @@ class Orders(Parts):
         self.assertEqual(contents(self.out), wanted)
         self.assertEqual(len(wanted["bad_inputs.jsonl"].splitlines()), 4)
 
+    def test_parts_replace_an_older_dataset_together(self):
+        wanted = self.reference()
+        for at_once in (False, True):
+            shutil.rmtree(self.out, ignore_errors=True)
+            run("shardpack", "convert", self.tree, "-o", self.out, "--shard-records", 9, "--progress", "none", env=plain_environment())
+            old = (self.out / "dataset.json").read_bytes()
+            if at_once:
+                for process in [self.begin(self.out, "--overwrite", "--part", f"{i}/3") for i in range(3)]:
+                    self.finish(process)
+            else:
+                for i in (1, 0, 2):
+                    self.assertEqual((self.out / "dataset.json").read_bytes(), old)
+                    self.convert(self.out, "--overwrite", "--part", f"{i}/3")
+            self.assertEqual(contents(self.out), wanted, at_once)
+
     def test_wrong_parts_are_wrong_usage(self):
         for part in ("3/3", "-1/2", "1", "0/0", "a/b", "auto", "auto/0", "1/2/3", "", "0/99999999999"):
             self.convert(self.out, f"--part={part}", ok=(2,))
