@@ -44,13 +44,13 @@ def convert(args, data, out, *more):
 
 
 def resume(args):
-    """The unfinished state is made once, by a kill when the last but one shard took its name, and copied for each round."""
+    """The unfinished state is made once, by a kill when the last but one shard was noted as finished, and copied for each round."""
     warm(args.data)
     files, _ = tree_size(args.data)
     records = -(-files // SHARDS)
     full, kept, rest = (args.work / name for name in ("full", "kept", "rest"))
     clear(full, kept, rest)
-    if not kill_at(convert(args, args.data, kept, "--shard-records", records), kept, ("moved in", "shard-N-N.shard"), SHARDS - 1):
+    if not kill_at(convert(args, args.data, kept, "--shard-records", records), kept, ("moved in", ".shardpack/finished-N"), SHARDS - 1):
         sys.exit("convert_bench.py: the conversion had ended before it could be killed")
     state = json.loads(subprocess.run([args.shardpack, "status", kept, "--json"], capture_output=True, text=True).stdout)
     print(f"  {state['shards_done']} of {state['shards']} shards are done, {state['inputs_done']:,} of {state['inputs']:,} inputs", flush=True)
