@@ -243,6 +243,8 @@ class Proof:
                     self.check_finished(scenario, out)
                 except AssertionError as error:
                     raise AssertionError(f"{scenario.name}, call {when} {last}: {error}") from None
+                if when % 100 == 0:
+                    print(f"{scenario.name:10} command {i + 1}: killed at {when} calls so far", flush=True)
             print(f"{scenario.name:10} command {i + 1}: killed at each of {when - 1} calls", flush=True)
 
 
