@@ -99,6 +99,7 @@ class Conversion {
   PackResult DryRun();
   PackResult Work(WorkFolder& work, bool plan_only);
   PackResult RunPart(WorkFolder& work, const Plan& plan, bool trusted, PackResult result);
+  bool IsLate(const Plan& plan, const OldDataset& old) const;
   void Withdraw(WorkFolder& work, const Plan& plan, const Error& error, bool planned_here) const;
   void Warn(const PlanHead& head) const;
   PackResult Unsealed(const Plan& plan, const ShardRange& mine, PackResult result) const;
@@ -286,6 +287,10 @@ PackResult Conversion::Work(WorkFolder& work, bool plan_only) {
   if (old.manifest && old.damage.empty() && IsCommitted(options_.output, plan, *old.manifest)) {
     return Complete(*old.manifest);
   }
+  if (!plan_only && IsLate(plan, old) && planner.made_here() && work.TryAlone()) {
+    work.RemovePlan();
+    return Complete(*old.manifest);
+  }
   PackResult result;
   result.ignored_files = plan.head().ignored_files;
   result.resumed = !planner.made_here();
@@ -295,6 +300,13 @@ PackResult Conversion::Work(WorkFolder& work, bool plan_only) {
     return result;
   }
   return RunPart(work, plan, !planner.scanned(), std::move(result));
+}
+
+// A part without a shard that began when all others had overwritten and sealed: it must not begin to do so again.
+bool Conversion::IsLate(const Plan& plan, const OldDataset& old) const {
+  if (options_.part.count == 1 || base_ != nullptr || !old.manifest || !old.damage.empty()) return false;
+  const ShardRange mine = CutIntoParts(plan, options_.part.count)[options_.part.index];
+  return mine.begin == mine.end && IsSealed(plan.head(), *old.manifest);
 }
 
 // A rerun after the inputs were mended must not find the plan of the bad ones; what is finished is worth more.

@@ -164,6 +164,19 @@ TEST_CASE("parts in any order give the bytes of one process", "[parts]") {
   }
 }
 
+TEST_CASE("parts without a shard that come after an overwrite was sealed leave it as it is", "[parts]") {
+  Bench bench;
+  PackOptions other = bench.options;
+  other.shard_records = 7;
+  Convert(other);
+  bench.options.overwrite = true;
+  for (std::uint32_t i = 0; i < 12; ++i) {
+    bench.options.part = {i, 12, "test"};
+    Convert(bench.options);
+  }
+  CHECK(FilesOf(bench.out()) == bench.wanted);
+}
+
 TEST_CASE("parts that run at once agree on one plan", "[parts]") {
   Bench bench;
   std::vector<std::thread> threads;
