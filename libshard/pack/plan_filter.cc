@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "libshard/pack/c_locale.h"
 #include "shardpack/error.h"
 
 namespace shardpack {
@@ -17,7 +18,9 @@ std::optional<std::uint64_t> FirstHashAt(double fraction) {
   return static_cast<std::uint64_t>(at);
 }
 
+// Byte for byte: under a UTF-8 locale `?` would match several bytes, and a key that is no UTF-8 nothing at all.
 bool AnyMatches(const std::vector<std::string>& globs, const std::string& key) {
+  const CLocale c_locale;
   return std::any_of(globs.begin(), globs.end(),
                      [&](const std::string& glob) { return fnmatch(glob.c_str(), key.c_str(), 0) == 0; });
 }

@@ -2,7 +2,6 @@
 
 #include <archive.h>
 #include <archive_entry.h>
-#include <locale.h>
 
 #include <algorithm>
 #include <exception>
@@ -10,29 +9,13 @@
 #include <new>
 #include <utility>
 
+#include "libshard/pack/c_locale.h"
 #include "shardpack/error.h"
 
 namespace shardpack {
 namespace {
 
 constexpr std::uint64_t kBlock = 512;
-
-// libarchive reads names in the charset of the thread's locale. Under C it leaves them alone, and warns of a pax name
-// that is not ASCII; under a UTF-8 locale it would compose letters and accents, which makes another name of it.
-class CLocale {
- public:
-  CLocale() : before_(uselocale(TheLocale())) {}
-  ~CLocale() { uselocale(before_); }
-  CLocale(const CLocale&) = delete;
-  CLocale& operator=(const CLocale&) = delete;
-
- private:
-  static locale_t TheLocale() {
-    static const locale_t locale = newlocale(LC_ALL_MASK, "C", nullptr);
-    return locale;
-  }
-  locale_t before_;
-};
 
 std::uint64_t RoundedUp(std::uint64_t size) { return (size + kBlock - 1) / kBlock * kBlock; }
 
@@ -118,6 +101,8 @@ TarReader::TarReader(ForwardBytes& bytes, std::string name)
       callbacks_(std::make_unique<Callbacks>(bytes)),
       archive_(archive_read_new(), archive_read_free) {
   if (!archive_) throw std::bad_alloc();
+  // libarchive reads names in the charset of the thread's locale. Under C it leaves them alone, and warns of a pax name
+  // that is not ASCII; under a UTF-8 locale it would compose letters and accents, which makes another name of it.
   const CLocale c_locale;
   archive* const reader = archive_.get();
   archive_read_support_format_tar(reader);

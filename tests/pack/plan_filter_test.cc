@@ -1,6 +1,7 @@
 // Which inputs are planned.
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <clocale>
 
 #include "tests/pack/made_source.h"
 
@@ -41,6 +42,20 @@ TEST_CASE("globs match whole keys, a star slashes too", "[plan]") {
     CHECK_THROWS_WITH(bench.Write(), Contains("none of 5 inputs is left by --include"));
     CHECK_FALSE(fs::exists(bench.File()));
   }
+}
+
+TEST_CASE("globs match bytes, whatever the locale of the process", "[plan]") {
+  const char* locale = GENERATE("C", "C.UTF-8");
+  if (std::setlocale(LC_ALL, locale) == nullptr) {
+    WARN("no locale " << locale << ": it is not looked at");
+    return;
+  }
+  PlanBench bench;
+  bench.Add("tree", OfKeys({"c/e.jpg", "c/\xC3\xA9.jpg", "c/\xFF.jpg"}));
+  bench.options.include = {"c/?.jpg"};
+  const Strings keys = bench.Keys();
+  std::setlocale(LC_ALL, "C");
+  CHECK(keys == Strings{"c/e.jpg", "c/\xFF.jpg"});
 }
 
 TEST_CASE("globs see prefixes where keys have them", "[plan]") {
