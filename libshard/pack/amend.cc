@@ -8,6 +8,7 @@
 #include "libshard/pack/image_work.h"
 #include "libshard/pack/output_folder.h"
 #include "libshard/pack/shard_rewrite.h"
+#include "libshard/pack/shared_progress.h"
 #include "libshard/pack/task_arena.h"
 #include "libshard/store/content_counts.h"
 #include "shardpack/dataset.h"
@@ -26,28 +27,6 @@ void CheckStop(const AmendOptions& options) {
   if (options.stop != nullptr && *options.stop) throw Interrupted{};
 }
 
-// Reports progress of all shards together.
-class Progress {
- public:
-  Progress(const AmendOptions& options, std::string_view stage) : report_(options.progress) { state_.stage = stage; }
-  void SetTotal(std::uint64_t records, std::uint64_t bytes) {
-    state_.inputs_total = records;
-    state_.bytes_total = bytes;
-  }
-  void Add(std::uint64_t records, std::uint64_t bytes) {
-    if (!report_) return;
-    const std::lock_guard<std::mutex> lock(mutex_);
-    state_.inputs_done += records;
-    state_.bytes_done += bytes;
-    report_(state_);
-  }
-
- private:
-  const std::function<void(const PackProgress&)>& report_;
-  std::mutex mutex_;
-  PackProgress state_;
-};
-
 // What one look at all indexes finds.
 struct Found {
   std::vector<std::vector<std::uint64_t>> dropped;  // by shard: record numbers, ascending
@@ -58,8 +37,7 @@ struct Found {
 };
 
 Found Find(const Dataset& dataset, const DropList& list, const AmendOptions& options) {
-  Progress progress(options, "looking");
-  progress.SetTotal(dataset.size(), 0);
+  SharedProgress progress(options.progress, "looking", dataset.size(), 0);
   const std::unordered_set<std::string_view> wanted(list.keys.begin(), list.keys.end());
   std::unordered_set<std::string_view> known;
   Found found;
@@ -176,7 +154,6 @@ class Amendment {
 
   void Rewrite(const Dataset& dataset, const Found& found, WorkFolder& work, AmendResult& result) {
     std::vector<std::uint32_t> touched;
-    Progress progress(options_, "amending");
     std::uint64_t records = 0, bytes = 0;
     for (std::uint32_t s = 0; s < dataset.num_shards(); ++s) {
       const ShardEntry& entry = dataset.manifest().shards[s];
@@ -185,7 +162,7 @@ class Amendment {
       records += entry.records;
       bytes += entry.bytes;
     }
-    progress.SetTotal(records, bytes);
+    SharedProgress progress(options_.progress, "amending", records, bytes);
     ArenaOf(AvailableThreads()).execute([&] {
       ParallelFor(0, touched.size(), 1, [&](std::uint64_t t) {
         const std::uint32_t s = touched[t];

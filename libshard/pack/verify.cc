@@ -8,7 +8,9 @@
 #include <deque>
 #include <mutex>
 #include <new>
+#include <tuple>
 
+#include "libshard/pack/shared_progress.h"
 #include "libshard/pack/task_arena.h"
 #include "libshard/pack/verify_sample.h"
 #include "libshard/store/checksum.h"
@@ -45,28 +47,6 @@ Digest128 DigestOfFile(const fs::path& path, const VerifyOptions& options) {
     stream.Add(Bytes(buffer).first(static_cast<std::size_t>(n)));
   }
 }
-
-// Reports progress of all shards together.
-class Progress {
- public:
-  Progress(const VerifyOptions& options, std::uint64_t records, std::uint64_t bytes) : report_(options.progress) {
-    state_.stage = "verifying";
-    state_.inputs_total = records;
-    state_.bytes_total = bytes;
-  }
-  void Add(std::uint64_t records, std::uint64_t bytes) {
-    if (!report_) return;
-    const std::lock_guard<std::mutex> lock(mutex_);
-    state_.inputs_done += records;
-    state_.bytes_done += bytes;
-    report_(state_);
-  }
-
- private:
-  const std::function<void(const PackProgress&)>& report_;
-  std::mutex mutex_;
-  PackProgress state_;
-};
 
 // Decodes the records of one shard in tasks, while the next are being read.
 class DecodeCheck {
@@ -137,7 +117,7 @@ class Verification {
       : options_(options),
         threads_(threads),
         decoders_([limits = options.limits] { return ImageDecoder(limits); }),
-        progress_(options, records, bytes) {}
+        progress_(options.progress, "verifying", records, bytes) {}
 
   // `entry` is what the manifest says; null for a shard alone.
   ShardOutcome CheckShard(const fs::path& path, const ShardEntry* entry) {
@@ -167,8 +147,10 @@ class Verification {
                                                                    : "open";
       fault(kind, error.where().offset.value_or(0), error.reason());
     }
-    std::stable_sort(out.faults.begin(), out.faults.end(),
-                     [](const auto& a, const auto& b) { return a.offset < b.offset; });
+    // By record too: those of a block have one offset, and are decoded by several threads.
+    std::stable_sort(out.faults.begin(), out.faults.end(), [](const VerifyFault& a, const VerifyFault& b) {
+      return std::tie(a.offset, a.record) < std::tie(b.offset, b.record);
+    });
     return out;
   }
 
@@ -216,7 +198,7 @@ class Verification {
   const VerifyOptions& options_;
   const int threads_;
   tbb::enumerable_thread_specific<ImageDecoder> decoders_;
-  Progress progress_;
+  SharedProgress progress_;
 };
 
 // A shard that is older than the last append has the classes that there were then.

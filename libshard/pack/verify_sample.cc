@@ -7,6 +7,7 @@
 #include <mutex>
 #include <new>
 #include <numeric>
+#include <tuple>
 
 #include "libshard/pack/task_arena.h"
 #include "libshard/store/coding.h"
@@ -124,7 +125,7 @@ class Sampling {
             : DamagedShareBound(sample.records, damaged_, kConfidence);
     result_.sample = sample;
     std::stable_sort(result_.faults.begin(), result_.faults.end(), [](const VerifyFault& a, const VerifyFault& b) {
-      return a.shard != b.shard ? a.shard < b.shard : a.offset < b.offset;
+      return std::tie(a.shard, a.offset, a.record) < std::tie(b.shard, b.offset, b.record);
     });
   }
 
@@ -192,8 +193,13 @@ void VerifySample(const std::filesystem::path& path, const VerifyOptions& option
     Sampling(path, options, result).Run();
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kNotFound) throw;
-    result.faults.push_back(
-        {path.filename().native(), {}, {}, error.where().offset.value_or(0), "open", error.reason()});
+    const bool is_dataset = std::filesystem::is_directory(path) || path.filename() == kManifestName;
+    result.faults.push_back({is_dataset ? kManifestName : path.filename().native(),
+                             {},
+                             {},
+                             error.where().offset.value_or(0),
+                             is_dataset ? "manifest" : "open",
+                             error.reason()});
   }
 }
 

@@ -68,8 +68,24 @@ TEST_CASE("in a budget that is large enough every record is looked at, and damag
   CHECK(harmed.faults[0].offset == info.offset);
   CHECK(harmed.sample->damaged == 1);
 
+  std::filesystem::remove(shard);
+  const VerifyResult missing = Verify(folder.path(), options);
+  REQUIRE(missing.faults.size() == 12);  // the shard, and each of its records
+  CHECK(missing.sample->damaged == 11);
+  for (std::uint64_t i = 0; i < missing.faults.size(); ++i) {
+    CHECK(missing.faults[i].shard == "shard-1.shard");
+    CHECK(missing.faults[i].record == (i == 0 ? std::nullopt : std::optional(i - 1)));
+  }
+  WriteFile(shard, bytes);
+
   options.budget = std::chrono::nanoseconds(1);
   const VerifyResult none = Verify(folder.path(), options);
   CHECK(none.sample->records == 0);
   CHECK(none.sample->damaged_share_bound == 1);
+
+  WriteFile(folder / kManifestName, bytes);
+  const VerifyResult unreadable = Verify(folder.path() / "", options);
+  REQUIRE(unreadable.faults.size() == 1);
+  CHECK(unreadable.faults[0].shard == "dataset.json");
+  CHECK(unreadable.faults[0].kind == "manifest");
 }

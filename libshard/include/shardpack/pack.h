@@ -237,8 +237,8 @@ struct VerifyFault {
   std::optional<std::uint64_t> record;
   std::optional<std::string> key;
   std::uint64_t offset = 0;
-  std::string kind;  // "missing", "size", "digest", "checksum", "padding", "record-header", "range", "order", "decode",
-                     // "manifest"
+  std::string kind;  // "missing", "open", "version", "size", "digest", "checksum", "padding", "record-header", "range",
+                     // "order", "decode", "manifest"
   std::string message;
 };
 struct VerifyResult {
