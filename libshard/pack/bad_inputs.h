@@ -15,6 +15,8 @@ struct BadInputLimit {
   std::uint64_t most = ~std::uint64_t{0};
 };
 BadInputLimit LimitOf(const PackOptions& options, std::uint64_t inputs);
+// The count or the share that was given, of both the smaller; nullopt where there is no limit.
+std::optional<std::uint64_t> MostBad(const PackOptions& options, std::uint64_t inputs);
 
 // Collects bad inputs in the order of the plan.
 class BadInputs {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <mutex>
 
+#include "libshard/pack/bad_inputs.h"
 #include "libshard/pack/external_sort.h"
 #include "libshard/pack/plan_context.h"
 #include "libshard/pack/plan_format.h"
@@ -39,6 +40,7 @@ class PlanBuilder {
     if (context_.order.order() == RecordOrder::kSource) hashes_ = MakeSorter(memory_ / 4);
   }
 
+  // Throws Error with kInvalidArgument for a stream in shuffled order, before it is looked at; and what sources throw.
   void Scan();
   PlanHead Write(const std::filesystem::path& file, const SampleWork& work);
 
@@ -49,6 +51,7 @@ class PlanBuilder {
     return std::make_unique<ExternalSorter>(scratch_, memory, options_.stop);
   }
 
+  void RefuseShuffledStreams() const;
   void Add(const FoundInput& found, std::uint32_t source);
   void CheckHashes();
   void HashPrefixedKeys();
@@ -112,7 +115,20 @@ class PlanBuilder::Sink : public InputSink {
   bool wants_bytes_ = false;
 };
 
+// By name they may well be in order; PlanOutput sees.
+void PlanBuilder::RefuseShuffledStreams() const {
+  if (context_.order.order() != RecordOrder::kShuffled) return;
+  for (std::size_t s = 0; s < context_.sources.size(); ++s) {
+    if (!context_.sources[s]->IsStream()) continue;
+    throw Error(ErrorCode::kInvalidArgument,
+                Escaped(options_.sources.at(s).native()) +
+                    " is compressed and so read from front to back only, which no shuffled order is: decompress it, or "
+                    "pack it in --order source");
+  }
+}
+
 void PlanBuilder::Scan() {
+  RefuseShuffledStreams();
   for (std::size_t s = 0; s < context_.sources.size(); ++s) {
     Sink sink(*this, static_cast<std::uint32_t>(s));
     context_.sources[s]->Scan(options_.stop, sink);
@@ -270,11 +286,7 @@ PlanHead PlanBuilder::WriteOnce(const std::filesystem::path& file, const SampleW
   FillHead(head);
   head.num_inputs = output.num_inputs();
   head.bytes = output.bytes();
-  head.max_bad = options_.max_bad;
-  if (options_.max_bad_share) {
-    const auto share = static_cast<std::uint64_t>(*options_.max_bad_share * static_cast<double>(head.num_inputs));
-    head.max_bad = std::min(share, head.max_bad.value_or(share));
-  }
+  head.max_bad = MostBad(options_, head.num_inputs);
   head.request_digest = output.FinishDigest();
   head.codecs = ChooseBySample(output, work);
   output.writer().Finish(head);

@@ -27,7 +27,8 @@ PlanOutput::PlanOutput(PlanContext& context, const std::filesystem::path& file)
     : context_(context),
       writer_(file, context.options.shard_bytes, context.options.shard_records),
       digester_(context.options, context.labels, context.base),
-      sampling_(context.options.compression != Compression::kNone) {}
+      sampling_(context.options.compression != Compression::kNone),
+      last_sequence_(context.sources.size()) {}
 
 void PlanOutput::Take(std::string_view sort_key, std::string_view payload) {
   if (++seen_ % kReportEvery == 0) context_.progress.ReportSometimes("planning", seen_, context_.found);
@@ -60,9 +61,23 @@ void PlanOutput::CheckIsNew(const PlannedInput& input) const {
                                                Escaped(context_.Describe(input)) + " already");
 }
 
+// Each step back would decompress the archive from its beginning.
+void PlanOutput::CheckGoesForward(const PlannedInput& input) {
+  if (!context_.sources[input.source]->IsStream() || !input.bad.empty()) return;
+  std::uint64_t& last = last_sequence_[input.source];
+  if (input.sequence < last) {
+    throw Error(ErrorCode::kInvalidArgument,
+                Escaped(context_.Describe(input)) +
+                    " would be packed after what lies behind it, and a compressed archive is read from front to back "
+                    "only: decompress it, or pack it in --order source");
+  }
+  last = input.sequence;
+}
+
 void PlanOutput::Write(const FoundEntry& entry, std::uint32_t key_skip, std::uint64_t hash) {
   PlannedInput input = context_.ViewOf(entry, key_, key_skip);
   CheckIsNew(input);
+  CheckGoesForward(input);
   const auto describe = [&input, this] { return context_.Describe(input); };
   if (entry.typed_label.empty()) {
     input.label = context_.labels.Final(entry.label, describe);

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "libshard/pack/codec_sample.h"
 #include "libshard/pack/plan_context.h"
@@ -21,7 +22,8 @@ class PlanOutput {
  public:
   PlanOutput(PlanContext& context, const std::filesystem::path& file);
 
-  // Throws Error: kInvalidArgument (a key twice, or in the dataset already; an unknown class), kIo; KeysClash.
+  // Throws Error: kInvalidArgument (a key twice, or in the dataset already; an unknown class; a stream that would have
+  // to be read backwards), kIo; KeysClash.
   void Take(std::string_view sort_key, std::string_view payload);
 
   std::uint64_t num_inputs() const { return num_inputs_; }
@@ -33,6 +35,7 @@ class PlanOutput {
  private:
   void CheckTwice(std::string_view payload, std::uint32_t key_skip);
   void CheckIsNew(const PlannedInput& input) const;
+  void CheckGoesForward(const PlannedInput& input);
   void Write(const FoundEntry& entry, std::uint32_t key_skip, std::uint64_t hash);
   void Sample(const PlannedInput& input, std::uint64_t hash);
 
@@ -43,6 +46,7 @@ class PlanOutput {
   LowestHashes sample_;
   std::uint64_t seen_ = 0, num_inputs_ = 0, bytes_ = 0;
   std::string key_, metadata_;
+  std::vector<std::uint64_t> last_sequence_;  // by source, of streams
   // The entry before, for the message about a key that comes twice.
   bool has_before_ = false;
   std::string key_before_, payload_before_;

@@ -115,6 +115,25 @@ TEST_CASE("a plan gives back every field of every input", "[plan]") {
   CHECK(plan.head().bytes == bytes);
 }
 
+TEST_CASE("a plan knows how many bad inputs a share is, to the last one", "[plan]") {
+  std::vector<std::string> keys;
+  for (int i = 0; i < 100; ++i) keys.push_back("c/" + std::to_string(i));
+  PlanBench bench;
+  bench.Add("tree", OfKeys(keys));
+  for (std::uint64_t percent = 0; percent <= 100; ++percent) {
+    bench.options.max_bad_share = static_cast<double>(percent) / 100;
+    CHECK(bench.Write().max_bad == percent);
+  }
+  bench.options.max_bad_share = 0.299;
+  CHECK(bench.Write().max_bad == 29);
+  bench.options.max_bad = 28;
+  CHECK(bench.Write().max_bad == 28);
+  bench.options.max_bad_share.reset();
+  CHECK(bench.Write().max_bad == 28);
+  bench.options.max_bad.reset();
+  CHECK_FALSE(bench.Write().max_bad);
+}
+
 TEST_CASE("codecs with a dictionary and receipts come back", "[plan]") {
   PlanBench bench;
   bench.Add("tree", OfKeys({"a"}));

@@ -83,6 +83,28 @@ TEST_CASE("order shuffled is a permutation that the seed and the keys decide", "
   CHECK(shuffled(8, 1, false) != once);
 }
 
+TEST_CASE("a compressed archive is never planned backwards", "[plan]") {
+  PlanBench bench;
+  MadeSource& stream = bench.Add("in.tar.gz", OfKeys({"b", "c", "a"}), SourceKind::kTar);
+  stream.stream = true;
+  SECTION("by name, where that is another order than its own") {
+    bench.options.order = RecordOrder::kName;
+    CHECK_THAT(WhyNot(bench), Contains("in.tar.gz/b would be packed after what lies behind it"));
+    bench.options.exclude = {"a"};  // which came last
+    CHECK(WhyNot(bench) == "no error");
+    bench.options.exclude.clear();
+    stream.stream = false;
+    CHECK(WhyNot(bench) == "no error");
+  }
+  SECTION("shuffled") {
+    bench.options.order = RecordOrder::kShuffled;
+    CHECK_THAT(WhyNot(bench), Contains("in.tar.gz is compressed") && Contains("--order source"));
+    stream.stream = false;
+    CHECK(WhyNot(bench) == "no error");
+  }
+  SECTION("as listed") { CHECK(bench.Keys() == Strings{"b", "c", "a"}); }
+}
+
 TEST_CASE("a key that comes twice is an error naming both inputs, in every order", "[plan]") {
   const auto order = GENERATE(RecordOrder::kName, RecordOrder::kSource, RecordOrder::kShuffled);
   PlanBench bench;
