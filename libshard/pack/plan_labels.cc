@@ -3,26 +3,10 @@
 #include <algorithm>
 #include <mutex>
 
+#include "libshard/pack/sample_label.h"
 #include "shardpack/error.h"
 
 namespace shardpack {
-namespace {
-
-std::string_view KindInWords(LabelKind kind) {
-  switch (kind) {
-    case LabelKind::kClass:
-      return "a class name";
-    case LabelKind::kInteger:
-      return "a whole number";
-    case LabelKind::kList:
-      return "a list of numbers";
-    case LabelKind::kFloat:
-      return "a fractional number";
-  }
-  return "a label";
-}
-
-}  // namespace
 
 LabelBook::LabelBook(const PackOptions& options, const PlanBase* base) {
   if (base != nullptr) {
@@ -42,6 +26,7 @@ LabelBook::LabelBook(const PackOptions& options, const PlanBase* base) {
       kept_order_.push_back(Insert(name));
     }
   }
+  num_known_ = found_.size();
 }
 
 std::int64_t LabelBook::Insert(std::string_view name) {
@@ -91,14 +76,14 @@ std::int64_t LabelBook::IdOf(std::string_view name) {
 
 std::int64_t LabelBook::Note(const SourceLabel& label, const std::function<std::string()>& describe) {
   if (label.kind == LabelKind::kInteger && (pinned_ || base_classes_)) {
-    if (label.number >= 0 && static_cast<std::uint64_t>(label.number) < kept_order_.size()) {
+    if (label.number >= 0 && static_cast<std::uint64_t>(label.number) < num_known_) {
       const std::shared_lock lock(mutex_);
       found_[static_cast<std::size_t>(label.number)].has_inputs.store(true, std::memory_order_relaxed);
-      return label.number;  // ids are the numbers
+      return label.number;
     }
     throw Error(ErrorCode::kInvalidArgument, Escaped(describe()) + " has the label " + std::to_string(label.number) +
                                                  ", and the classes are numbered from 0 to " +
-                                                 std::to_string(static_cast<std::int64_t>(kept_order_.size()) - 1));
+                                                 std::to_string(static_cast<std::int64_t>(num_known_) - 1));
   }
   CheckKind(label.kind, describe);
   if (label.kind == LabelKind::kClass) return IdOf(label.text);

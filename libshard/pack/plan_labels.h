@@ -61,6 +61,7 @@ class LabelBook {
   std::deque<Class> found_;                                 // by id: in the order they were seen
   std::unordered_map<std::string_view, std::int64_t> ids_;  // of the names in found_
   std::vector<std::int64_t> kept_order_;                    // ids whose order is fixed
+  std::uint64_t num_known_ = 0;  // classes that were there before the scan: their ids are their numbers
   std::vector<std::string> classes_;
 };
 

@@ -69,6 +69,20 @@ OwnedLabel ListLabel(std::string_view value) {
 
 }  // namespace
 
+std::string_view KindInWords(LabelKind kind) {
+  switch (kind) {
+    case LabelKind::kClass:
+      return "a class name";
+    case LabelKind::kInteger:
+      return "a whole number";
+    case LabelKind::kList:
+      return "a list of numbers";
+    case LabelKind::kFloat:
+      return "a fractional number";
+  }
+  return "a label";
+}
+
 OwnedLabel FloatLabel(double value) {
   if (!std::isfinite(value)) Fail("the label is not a finite number");
   char text[32];

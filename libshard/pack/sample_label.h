@@ -1,4 +1,4 @@
-// Labels as archives state them.
+// Labels as sources state them.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +18,9 @@ struct OwnedLabel {
 
   SourceLabel view() const { return {kind, number, text}; }
 };
+
+// For messages: "a class name", "a whole number", "a list of numbers", "a fractional number".
+std::string_view KindInWords(LabelKind kind);
 
 // The shortest decimal that reads back as the same double. Throws Error with kBadInput for one that JSON cannot say.
 OwnedLabel FloatLabel(double value);

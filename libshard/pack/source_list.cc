@@ -127,20 +127,6 @@ void ListScan::ParseRows() {
   });
 }
 
-std::string_view InWords(LabelKind kind) {
-  switch (kind) {
-    case LabelKind::kClass:
-      return "a class name";
-    case LabelKind::kInteger:
-      return "a whole number";
-    case LabelKind::kList:
-      return "a list";
-    case LabelKind::kFloat:
-      return "a fractional number";
-  }
-  return "a label";
-}
-
 void ListScan::CheckRows() {
   for (std::size_t i = 0; i < num_rows_; ++i) {
     try {
@@ -159,8 +145,8 @@ void ListScan::Check(const ListRow& row, const ListEntry& entry) {
     kind_ = entry.label.kind;
   }
   if (entry.label.kind != kind_) {
-    Fail(row, "labels of different kinds: " + std::string(InWords(entry.label.kind)) + " here, " +
-                  std::string(InWords(kind_)) + " in line " + std::to_string(first_line_) + format_.Advice());
+    Fail(row, "labels of different kinds: " + std::string(KindInWords(entry.label.kind)) + " here, " +
+                  std::string(KindInWords(kind_)) + " in line " + std::to_string(first_line_) + format_.Advice());
   }
   if (IsOutside(entry.path) && leaving_++ == 0) first_leaving_ = entry.path;
 }

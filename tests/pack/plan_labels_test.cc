@@ -181,6 +181,17 @@ TEST_CASE("what is added to a dataset keeps its classes, shards and keys", "[pla
     CHECK(bench.Write(&base).classes == Strings{"dog", "cat", "Bee", "ant"});
     CHECK(Labels(bench) == std::vector<std::int64_t>{3, 2});
   }
+  SECTION("a number is one of its classes, never of a class that comes with it") {
+    MadeSource& other = bench.Add("other", {OfClass("1", "ant")}, SourceKind::kDataset);
+    other.classes = {"ant", "cat"};
+    other.keep_order = true;
+    base.new_classes = true;
+    bench.Add("list", {OfNumber("2", 1), OfNumber("3", 0)}, SourceKind::kCsv);
+    CHECK(bench.Write(&base).classes == Strings{"dog", "cat", "ant"});
+    CHECK(Labels(bench) == std::vector<std::int64_t>{2, 1, 0});
+    bench.Add("more", {OfNumber("4", 2)}, SourceKind::kCsv);
+    CHECK(WhyNot(bench, &base) == "more/4 has the label 2, and the classes are numbered from 0 to 1");
+  }
   SECTION("a key that is there") {
     bench.Add("tree", {OfClass("there", "cat")});
     CHECK(WhyNot(bench, &base) == "the dataset has the key there of tree/there already");
