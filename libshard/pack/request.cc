@@ -17,6 +17,27 @@ bool LiesInside(const fs::path& inner, const fs::path& outer) {
   return std::mismatch(b.begin(), b.end(), a.begin(), a.end()).first == b.end();
 }
 
+// These may come from the manifest of a dataset that is added to.
+void CheckPictureOptions(const PackOptions& options) {
+  constexpr std::uint64_t kLeastDictionary = 256, kLargestDictionary = 128 << 20;
+  constexpr int kHighestLevel = 22;
+  const auto refuse = [](const std::string& why) { throw Error(ErrorCode::kInvalidArgument, why); };
+  if (options.resize) {
+    if (options.images == ImageMode::kKeep || options.images == ImageMode::kLossless)
+      refuse("to resize pictures, re-encode them: images jpeg or pixels");
+    const ResizeTo& to = *options.resize;
+    const bool short_side = to.short_side > 0 && to.width == 0 && to.height == 0;
+    if (!short_side && (to.short_side > 0 || to.width == 0 || to.height == 0))
+      refuse("pictures are resized to a short side, or to a width and a height, above 0");
+  }
+  if (options.quality < 1 || options.quality > 100) refuse("the quality must be 1 to 100");
+  if (options.zstd_level && (*options.zstd_level < 1 || *options.zstd_level > kHighestLevel))
+    refuse("the level of zstd must be 1 to 22");
+  const std::uint64_t dictionary = options.dictionary_bytes.value_or(0);
+  if (dictionary > 0 && (dictionary < kLeastDictionary || dictionary > kLargestDictionary))
+    refuse("a zstd dictionary has 256 bytes to 128 MiB");
+}
+
 }  // namespace
 
 std::string DifferenceOfOptions(const std::map<std::string, std::string>& was, const std::string& name_was,
@@ -48,6 +69,7 @@ std::string DifferenceOfInputs(const std::vector<std::string>& classes_were, con
 
 void CheckPackOptions(const PackOptions& options) {
   const auto refuse = [](const std::string& why) { throw Error(ErrorCode::kInvalidArgument, why); };
+  CheckPictureOptions(options);
   if (options.sources.empty()) refuse("no source is given");
   if (options.shard_bytes == 0) refuse("the shard size must be above 0");
   if (options.shard_records && *options.shard_records == 0) refuse("the number of records a shard must be above 0");
@@ -56,10 +78,6 @@ void CheckPackOptions(const PackOptions& options) {
   if (options.part.count == 0 || options.part.index >= options.part.count) {
     refuse("there is no part " + std::to_string(options.part.index) + " of " + std::to_string(options.part.count));
   }
-  if (options.resize && (options.images == ImageMode::kKeep || options.images == ImageMode::kLossless)) {
-    refuse("to resize pictures, re-encode them: images jpeg or pixels");
-  }
-  if (options.quality < 1 || options.quality > 100) refuse("the quality must be 1 to 100");
   for (const fs::path& source : options.sources) {
     std::error_code ignored;
     // A dataset or archive may lie beside what is made of it, but nothing is made inside a folder that is read.

@@ -1,6 +1,7 @@
 // Where shards and batches are cut, and what a request is told by.
 #include <catch2/catch.hpp>
 
+#include "libshard/pack/request.h"
 #include "tests/pack/made_source.h"
 
 using namespace shardpack;
@@ -160,6 +161,38 @@ TEST_CASE("the request's digest knows content and nothing else", "[plan]") {
       seen.push_back(here);
     }
   }
+}
+
+TEST_CASE("options that cannot be honoured are refused before anything is read", "[plan]") {
+  const auto why_not = [](const auto& change) -> std::string {
+    PackOptions options;
+    options.sources = {"nowhere"};
+    options.images = ImageMode::kPixels;
+    change(options);
+    try {
+      CheckPackOptions(options);
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::kInvalidArgument);
+      return error.what();
+    }
+    return "";
+  };
+  const auto resize = [&](ResizeTo to) { return why_not([&](PackOptions& o) { o.resize = to; }); };
+  const std::string sizes = "pictures are resized to a short side, or to a width and a height, above 0";
+  CHECK(resize({64, 0, 0}) == "");
+  CHECK(resize({0, 64, 32}) == "");
+  CHECK(resize({0, 0, 0}) == sizes);
+  CHECK(resize({0, 64, 0}) == sizes);
+  CHECK(resize({64, 64, 32}) == sizes);
+  for (const int level : {0, 23, -1}) {
+    CHECK(why_not([&](PackOptions& o) { o.zstd_level = level; }) == "the level of zstd must be 1 to 22");
+  }
+  CHECK(why_not([](PackOptions& o) { o.zstd_level = 22; }) == "");
+  for (const std::uint64_t bytes : {1ull, 255ull, 1ull << 40}) {
+    CHECK(why_not([&](PackOptions& o) { o.dictionary_bytes = bytes; }) == "a zstd dictionary has 256 bytes to 128 MiB");
+  }
+  CHECK(why_not([](PackOptions& o) { o.dictionary_bytes = 0; }) == "");
+  CHECK(why_not([](PackOptions& o) { o.dictionary_bytes = 256; }) == "");
 }
 
 TEST_CASE("content options name the libraries whose output they depend on", "[plan]") {
