@@ -199,6 +199,8 @@ class Append(support.TestCase):
         before = snapshot(self.out)
         out, _ = run("shardpack", "append", self.out, self.more)
         self.assertIn(b"already complete", out)
+        out, _ = run("shardpack", "append", self.out, self.more, "--json")
+        self.assertEqual([json.loads(out)[k] for k in ("added", "already_complete", "records")], [0, True, 40])
         self.write({"ant/another.png": encoded(pixels(5, 5))})
         _, text = run("shardpack", "append", self.out, self.more, ok=(2,))
         self.assertIn("bee/new0.png", text)

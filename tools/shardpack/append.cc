@@ -75,6 +75,12 @@ void CheckDecided(const CLI::App& command, const PackOptions& options) {
   }
 }
 
+// By this call; the last revision is of another one where there was nothing to do.
+std::uint64_t Added(const PackResult& result) {
+  if (!result.sealed || result.already_complete || result.manifest.revisions.empty()) return 0;
+  return result.manifest.revisions.back().records;
+}
+
 void PrintJson(const Arguments& arguments, const PackResult& result) {
   const Manifest& manifest = result.manifest;
   nlohmann::ordered_json out;
@@ -82,7 +88,7 @@ void PrintJson(const Arguments& arguments, const PackResult& result) {
   out["format"] = manifest.format;
   out["sealed"] = result.sealed;
   out["already_complete"] = result.already_complete;
-  out["added"] = !result.sealed || manifest.revisions.empty() ? 0 : manifest.revisions.back().records;
+  out["added"] = Added(result);
   out["records"] = manifest.records;
   out["shards"] = manifest.shards.size();
   out["classes"] = manifest.classes.size();
@@ -107,8 +113,7 @@ void PrintResult(const PackResult& result) {
     WriteOut("already complete: the same inputs were appended before\n");
     return;
   }
-  const std::uint64_t added = manifest.revisions.empty() ? 0 : manifest.revisions.back().records;
-  WriteOut("appended " + Counted(added, "record") + ": " + Counted(manifest.records, "record") + " of " +
+  WriteOut("appended " + Counted(Added(result), "record") + ": " + Counted(manifest.records, "record") + " of " +
            Counted(manifest.classes.size(), "class") + " in " + Counted(manifest.shards.size(), "shard") + "\n");
 }
 
