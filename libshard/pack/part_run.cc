@@ -153,7 +153,7 @@ void PartRun::Pack() {
                        std::max<std::uint64_t>(1, head.num_inputs / kSamplePictures),
                        {},
                        options_.stop};
-  ShardSeries series(work_, head);
+  ShardSeries series(work_, head, options_.memory_bytes / 4);
   Batches batches(*this);
   Clock::time_point last{};
   OrderedWork::Functions functions;

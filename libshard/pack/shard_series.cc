@@ -10,6 +10,8 @@ namespace {
 
 // Shards being synced at once: more would only let the page cache fill.
 constexpr std::size_t kMostFinishing = 2;
+// A row, its place in the two look-ups, a key of usual length, and what sorting them takes for a while.
+constexpr std::uint64_t kIndexBytesARecord = 200;
 
 }  // namespace
 
@@ -79,6 +81,7 @@ void ShardSeries::Close() {
     }
     WriteFinished(work.path(), work.token(), request, state);
   };
+  const std::uint64_t index_bytes = open_->state.counts.records * kIndexBytesARecord;
   open_.reset();
   std::future<void> done;
   try {
@@ -86,13 +89,17 @@ void ShardSeries::Close() {
   } catch (const std::system_error&) {  // no thread is to be had: slower, no reason to stop
     done = std::async(std::launch::deferred, finish);
   }
-  finishing_.push_back(std::move(done));
+  finishing_.push_back({std::move(done), index_bytes});
+  index_bytes_ += index_bytes;
+  // Indexes of shards of tiny records are large: where memory is short the next shard waits for this one.
+  while (!finishing_.empty() && index_bytes_ > memory_bytes_) TakeOne();
 }
 
 void ShardSeries::TakeOne() {
-  std::future<void> done = std::move(finishing_.front());
+  Finishing oldest = std::move(finishing_.front());
   finishing_.pop_front();
-  done.get();
+  index_bytes_ -= oldest.index_bytes;
+  oldest.done.get();
 }
 
 void ShardSeries::Finish() {

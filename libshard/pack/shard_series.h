@@ -18,7 +18,9 @@ namespace shardpack {
 // is filled. Not thread-safe. The destructor waits for those.
 class ShardSeries {
  public:
-  ShardSeries(const WorkFolder& work, const PlanHead& head) : work_(work), head_(head) {}
+  // `memory_bytes`: what the indexes of shards being finished may take beside the one being filled.
+  ShardSeries(const WorkFolder& work, const PlanHead& head, std::uint64_t memory_bytes)
+      : work_(work), head_(head), memory_bytes_(memory_bytes) {}
 
   // Appends the batch's records to its shard. Batches of a shard come one after the other.
   void Append(const BatchTask& task, const PackedBatch& batch);
@@ -38,8 +40,14 @@ class ShardSeries {
 
   const WorkFolder& work_;
   const PlanHead& head_;
+  const std::uint64_t memory_bytes_;
   std::optional<OpenShard> open_;
-  std::deque<std::future<void>> finishing_;
+  struct Finishing {
+    std::future<void> done;
+    std::uint64_t index_bytes = 0;
+  };
+  std::deque<Finishing> finishing_;
+  std::uint64_t index_bytes_ = 0;  // of all in finishing_
 };
 
 }  // namespace shardpack
