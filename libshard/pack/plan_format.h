@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -59,6 +60,13 @@ class PlanBytes {
 
   std::uint8_t Byte();
   std::uint64_t Varint();
+  // A Varint() that must not be above `most`.
+  template <typename T>
+  T Narrow(std::uint64_t most = std::numeric_limits<T>::max()) {
+    const std::uint64_t value = Varint();
+    if (value > most) Fail("a number is out of range");
+    return static_cast<T>(value);
+  }
   std::int64_t Signed();
   std::string_view Text();
   std::string_view Take(std::uint64_t bytes);
