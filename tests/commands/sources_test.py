@@ -82,6 +82,13 @@ class Lists(Sources):
         labels = {r["key"]: r["label"] for r in listed(self.work / "second")}
         self.assertEqual(labels, {key: ["cat", "ant", "bee"].index(key.split("/")[0]) for key in files})
 
+    def test_a_dataset_without_classes_pins_none(self):
+        make_tree(self.tree)
+        run("shardpack", "convert", self.jsonl([{"path": name, "label": 1} for name in self.pictures(3)]), "-o", self.work / "numbers")
+        _, text = run("shardpack", "convert", self.tree, "-o", self.out, "--classes", self.work / "numbers", ok=(2,))
+        self.assertIn("--classes: the labels of", text)
+        self.assertFalse(self.out.exists())
+
     def test_a_row_whose_file_is_missing_is_skipped_and_named_or_stops_the_run(self):
         files = self.pictures(3)
         path = self.jsonl([*({"path": name, "label": 1} for name in files), {"path": "im/gone.png", "label": 1}])

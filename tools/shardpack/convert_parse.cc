@@ -183,7 +183,10 @@ void ParseMaxBad(const std::string& text, PackOptions& options) {
 
 std::vector<std::string> ReadClasses(const fs::path& path) {
   if (fs::is_directory(path) || path.filename() == kManifestName) {
-    return Manifest::Load(fs::is_directory(path) ? path : path.parent_path()).classes;
+    const Manifest manifest = Manifest::Load(fs::is_directory(path) ? path : path.parent_path());
+    if (manifest.label_kind != LabelKind::kClass)
+      throw UsageError{"--classes: the labels of " + Escaped(path.native()) + " are no classes"};
+    return manifest.classes;
   }
   std::ifstream file(path, std::ios::binary);
   if (!file) throw UsageError{"--classes: cannot read " + Escaped(path.native())};
