@@ -8,6 +8,7 @@
 #include <deque>
 #include <mutex>
 #include <new>
+#include <system_error>
 #include <tuple>
 
 #include "libshard/pack/shared_progress.h"
@@ -129,7 +130,10 @@ class Verification {
     try {
       struct stat status;
       if (stat(path.c_str(), &status) != 0) {
-        fault("missing", 0, errno == ENOENT ? "the shard is missing" : "cannot be looked at");
+        const int error = errno;
+        fault("missing", 0,
+              error == ENOENT ? "the shard is missing"
+                              : "cannot be looked at: " + std::generic_category().message(error));
         return out;
       }
       out.bytes = static_cast<std::uint64_t>(status.st_size);

@@ -214,7 +214,13 @@ WorkFolder::~WorkFolder() {
   if (!gone_) RemoveOwn();
   // Whoever is the last to leave cleans up, also after a seal that another did. Without locks nobody knows who is the
   // last; what is committed needs no work files any more.
-  const bool alone = TryAlone(), over = HasPlan() && IsCommitted(*this);
+  bool alone = false;
+  try {
+    alone = TryAlone();
+  } catch (const Error&) {
+    // The system refuses even to say: then whoever comes next cleans up.
+  }
+  const bool over = HasPlan() && IsCommitted(*this);
   if (!gone_ && (over ? alone || !lock_.has_locks() : alone && !HasPlan())) RemoveAll();
   std::error_code ignored;
   if (created_output_) fs::remove(output_, ignored);  // only where it is empty
