@@ -1,5 +1,6 @@
 #include "libshard/pack/extract_names.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "libshard/pack/member_name.h"
@@ -51,6 +52,18 @@ bool IsExtensionOf(Encoding encoding, std::string_view extension) {
   }
 }
 
+// Without parts that lead nowhere, as `find .` puts them before its paths. A root and ".." stay, for they are refused.
+std::string WithoutIdleParts(std::string_view name) {
+  std::string path;
+  for (std::size_t at = 0; at < name.size();) {
+    const std::size_t end = std::min(name.find('/', at), name.size() - 1) + 1;
+    const std::string_view part = name.substr(at, end - at);
+    if (part != "./" && (part != "/" || at == 0)) path += part;
+    at = end;
+  }
+  return path;
+}
+
 std::string ExtensionFor(Encoding encoding) {
   return "." + std::string(FileExtension(encoding == Encoding::kPixels ? Encoding::kPng : encoding));
 }
@@ -73,7 +86,7 @@ std::string ExtractNames::Wanted(std::uint64_t index) const {
   const std::string_view key = dataset_.Key(index);
   const Dataset::Place place = dataset_.PlaceOf(index);
   std::string name = MemberOf(key, dataset_.shard(place.shard).Metadata(place.record));
-  if (name.empty()) name = key;
+  name = WithoutIdleParts(name.empty() ? key : name);
   const Encoding encoding = dataset_.Info(index).encoding;
   if ((!reencoded_ && encoding != Encoding::kPixels) || encoding == Encoding::kUnknown) return name;
   const std::size_t dot = ExtensionOf(name);
@@ -85,7 +98,7 @@ std::string ExtractNames::Wanted(std::uint64_t index) const {
 std::string ExtractNames::FreeName(std::uint64_t index, std::string wanted) {
   const auto is_free = [&](const std::string& name) { return !taken_.contains(name) && !dataset_.Find(name); };
   if (is_free(wanted)) return wanted;
-  const std::string key(dataset_.Key(index));
+  const std::string key = WithoutIdleParts(dataset_.Key(index));
   const std::string extension = wanted.substr(ExtensionOf(wanted));
   std::string name = key + extension;
   for (std::uint64_t number = 2; !is_free(name); ++number) name = key + "." + std::to_string(number) + extension;

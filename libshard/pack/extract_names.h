@@ -10,10 +10,10 @@
 
 namespace shardpack {
 
-// A record's file is named by its key. Two things change that: a record of an archive gets the name that its member
-// had, and a record whose encoding was changed by packing gets the extension of what it is now, in the place of another
-// picture's. Where a changed name is that of another record, the extension is added to the key instead, and then a
-// number before it.
+// A record's file is named by its key. Three things change that: a record of an archive gets the name that its member
+// had, parts of a path that lead nowhere ("./a//b") are left out, and a record whose encoding was changed by packing
+// gets the extension of what it is now, in the place of another picture's. Where a changed name is that of another
+// record, the extension is added to the key instead, and then a number before it.
 //
 // Memory is taken for changed names alone. Const members from any thread.
 class ExtractNames {

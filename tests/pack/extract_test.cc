@@ -47,7 +47,7 @@ TEST_CASE("extracting gives the files again", "[extract]") {
 }
 
 TEST_CASE("a key that would leave the folder is refused before anything is written", "[extract]") {
-  for (const char* key : {"../out.png", "/etc/passwd", "a/../../b", "a//b", "a/.", "..", "a/"}) {
+  for (const char* key : {"../out.png", "/etc/passwd", "a/../../b", "a/.", "..", "a/", ".", "./../a", "//a"}) {
     TemporaryFolder folder;
     const fs::path shard = ShardWithKey(folder, key);
     for (const ExtractTo to : {ExtractTo::kFolder, ExtractTo::kTar}) {
@@ -61,6 +61,25 @@ TEST_CASE("a key that would leave the folder is refused before anything is writt
       CHECK_FALSE(fs::exists(folder / "again"));
     }
   }
+}
+
+TEST_CASE("parts of a key that lead nowhere are left out of the name", "[extract]") {
+  for (const char* key : {"./a/b", "a//b", ".//a/././/b"}) {
+    TemporaryFolder folder;
+    CHECK(Extract(To(ShardWithKey(folder, key), folder / "again")) == 1);
+    CHECK(ReadFile(folder / "again" / "a" / "b") == "content");
+  }
+}
+
+TEST_CASE("two keys of one path become two files", "[extract]") {
+  TemporaryFolder folder;
+  MakeTree(folder);
+  WriteFile(folder / "a.ppm", Ppm(4, 3, 'a'));
+  WriteFile(folder / "list.csv", "path,label\n./a.ppm,1\na.ppm,2\n");
+  Convert(Options(folder / "list.csv", folder / "out"));
+  CHECK(Extract(To(folder / "out", folder / "again")) == 2);
+  CHECK(ReadFile(folder / "again" / "a.ppm") == Ppm(4, 3, 'a'));
+  CHECK(ReadFile(folder / "again" / "a.ppm.ppm") == Ppm(4, 3, 'a'));
 }
 
 TEST_CASE("nothing that exists is overwritten", "[extract]") {
