@@ -1,5 +1,7 @@
 #include "libshard/pack/zip_handles.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -66,7 +68,10 @@ std::uint64_t NextId() {
     case ZIP_ER_MEMORY:
       throw std::bad_alloc();
     case ZIP_ER_NOENT:
-      ThrowSystemError(ENOENT, "open", path.native());
+      // Said of a missing file, and of a directory without the field that it points to.
+      if (access(path.c_str(), F_OK) != 0) ThrowSystemError(ENOENT, "open", path.native());
+      throw Error(ErrorCode::kBadInput, Location{path.native(), {}, {}},
+                  "is damaged: zip: its directory contradicts itself");
     case ZIP_ER_OPEN:
     case ZIP_ER_READ:
     case ZIP_ER_SEEK:

@@ -516,6 +516,14 @@ class Zips(TestCase):
         cut.write_bytes(b"hello, this is no archive")
         self.refused("zip", cut, "zip")
 
+    def test_a_zip_whose_directory_points_to_a_field_that_is_missing_is_damaged(self):
+        path = self.make([("c/1.jpg", picture(1))])
+        content = bytearray(path.read_bytes())
+        entry = content.rindex(b"PK\x01\x02")
+        content[entry + 42 : entry + 46] = b"\xff" * 4  # the member's place is said to stand in a zip64 field
+        path.write_bytes(content)
+        self.refused("zip", path, "damaged")
+
     def test_all_pictures_below_one_folder_are_warned_of(self):
         found = self.probe("zip", self.make([("pets/cat/1.jpg", b"1"), ("pets/dog/2.jpg", b"2")]))
         self.assertEqual(found.labels(), [("class", "pets")] * 2)
