@@ -65,6 +65,8 @@ class Plan {
   std::uint64_t NumBytes(std::uint64_t s) const;
   // Verifies the section's checksum, then decodes it. Throws Error with kCorruption.
   PlannedShard Shard(std::uint64_t s) const;
+  // The first of the two alone.
+  void CheckShard(std::uint64_t s) const;
 
  private:
   struct Impl;

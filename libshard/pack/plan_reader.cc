@@ -69,11 +69,16 @@ std::uint64_t Plan::num_shards() const noexcept { return impl_->header.num_shard
 std::uint64_t Plan::NumInputs(std::uint64_t s) const { return impl_->Row(s).inputs; }
 std::uint64_t Plan::NumBytes(std::uint64_t s) const { return impl_->Row(s).input_bytes; }
 
+void Plan::CheckShard(std::uint64_t s) const {
+  const PlanRow row = impl_->Row(s);
+  if (Xxh3_128(impl_->file.bytes().subspan(row.offset, row.bytes)) != row.digest)
+    Damaged(impl_->path, row.offset, "checksum mismatch in shard " + std::to_string(s));
+}
+
 PlannedShard Plan::Shard(std::uint64_t s) const {
+  CheckShard(s);
   const PlanRow row = impl_->Row(s);
   const Bytes section = impl_->file.bytes().subspan(row.offset, row.bytes);
-  const std::string number = std::to_string(s);
-  if (Xxh3_128(section) != row.digest) Damaged(impl_->path, row.offset, "checksum mismatch in shard " + number);
   PlannedShard shard = DecodePlanSection(section, row.inputs, Location{impl_->path, {}, row.offset});
   shard.number = impl_->head.first_shard + s;
   shard.bytes = row.input_bytes;

@@ -7,8 +7,10 @@
 #include <chrono>
 #include <thread>
 
+#include "libshard/pack/finished_shards.h"
 #include "libshard/pack/journal.h"
 #include "libshard/pack/output_folder.h"
+#include "libshard/pack/part.h"
 #include "libshard/pack/request.h"
 #include "shardpack/error.h"
 
@@ -101,12 +103,23 @@ std::optional<Plan> Planner::TryExisting() {
   try {
     std::optional<Plan> plan = OpenPublishedPlan(work_.path());
     if (!plan || made_here_) return plan;
+    CheckShards(*plan);
     return Compare(std::move(*plan));
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kCorruption && error.code() != ErrorCode::kUnsupported) throw;
     if (made_here_) throw;
     ReplaceDamaged(error);
     return std::nullopt;
+  }
+}
+
+// Throws where what this process will read of it is damaged: found in the middle of the work, it would be found again
+// by every rerun.
+void Planner::CheckShards(const Plan& plan) const {
+  const ShardRange mine = CutIntoParts(plan, options_.part.count)[options_.part.index];
+  for (std::uint64_t s = mine.begin; s < mine.end; ++s) {
+    if (options_.stop != nullptr && *options_.stop) throw Interrupted{};
+    if (!FinishedOf(options_.output, plan, s)) plan.CheckShard(s);
   }
 }
 
@@ -134,10 +147,7 @@ std::optional<Plan> Planner::Compare(Plan existing) {
     Scan();
     difference = DifferenceOfInputs(head.classes, head.request_digest, scanned_->classes, scanned_->request_digest);
   }
-  if (difference.empty()) {
-    unlink(file_.c_str());
-    return existing;
-  }
+  if (difference.empty()) return PublishAgain();
   StartAnew(difference, AnyShardFinished(work_.path(), existing));
   return std::nullopt;
 }
@@ -162,6 +172,14 @@ void Planner::StartAnew(const std::string& difference, bool any_finished) {
   const OldDataset old = LookAtOutput(options_.output);
   if (old.damage.empty()) RemoveUnnamedShards(options_.output, old.manifest.value_or(Manifest{}));
   work_.ShareAgain();
+}
+
+// The plan of the same request, as the scan has just found it: where its inputs lie is no part of the request, and is
+// another place in an archive that was made anew. What was finished stays so.
+Plan Planner::PublishAgain() {
+  const fs::path target = work_.path() / kPlanName;
+  if (rename(file_.c_str(), target.c_str()) != 0) ThrowSystemError(errno, "rename into place", target.native());
+  return Plan::Open(target);
 }
 
 // False where another process was first, on a file system without locks.

@@ -39,8 +39,10 @@ class Planner {
   std::optional<Plan> TryExisting();
   std::optional<Plan> Compare(Plan existing);
   void StartAnew(const std::string& difference, bool any_finished);
+  void CheckShards(const Plan& plan) const;
   void ReplaceDamaged(const Error& error);
   bool Publish();
+  Plan PublishAgain();
   void WaitALittle();
   [[noreturn]] void RefuseOther(const std::string& difference) const;
 
