@@ -152,7 +152,7 @@ void Conversion::CheckBase(const OldDataset& old) const {
     throw Error(ErrorCode::kCorruption, Location{options_.output.native(), {}, {}}, "is damaged: " + old.damage);
   }
   if (old.manifest && old.manifest->dataset_digest == base_->manifest->dataset_digest) return;
-  throw Error(ErrorCode::kInvalidArgument,
+  throw Error(ErrorCode::kIo,
               "the dataset in " + Escaped(options_.output.native()) + " was changed by another process: try again");
 }
 

@@ -45,6 +45,8 @@ std::string HostName() {
   return host;
 }
 
+std::string OwnHolder() { return HolderIn(HostName() + " " + std::to_string(getpid())); }
+
 FileLock::FileLock(int folder, const std::string& name, const std::string& shown)
     : fd_(openat(folder, name.c_str(), O_RDWR | O_CREAT | kLockFlags, 0666)), shown_(shown) {
   if (!fd_) ThrowSystemError(errno, "open", shown);

@@ -39,6 +39,8 @@ class FileLock {
 
 // "node7", of this machine; letters, digits, dash and underscore alone.
 std::string HostName();
+// As LockState::holder of what this process holds.
+std::string OwnHolder();
 
 struct LockState {
   bool held = false;

@@ -255,7 +255,8 @@ std::string WorkFolder::OtherProcess() const {
   for (const std::string& name : names) {
     if (name != kLock && name != kPlannerLock && name != kSealLock && !ParsePartLockName(name)) continue;
     const auto state = LookAtLock(fd_.get(), name);
-    if (state && state->held && !state->holder.empty()) return " (" + state->holder + ")";
+    if (state && state->held && !state->holder.empty() && state->holder != OwnHolder())
+      return " (" + state->holder + ")";
   }
   return "";
 }

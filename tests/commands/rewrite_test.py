@@ -5,6 +5,7 @@ import hashlib
 import io
 import json
 import pathlib
+import subprocess
 import sys
 import tarfile
 
@@ -205,6 +206,19 @@ class Append(support.TestCase):
         _, text = run("shardpack", "append", self.out, self.more, ok=(2,))
         self.assertIn("bee/new0.png", text)
         self.assertEqual(snapshot(self.out), before)
+
+    def test_two_at_once_add_once_and_the_later_one_says_what_kept_it(self):
+        argv = [support.BIN / "shardpack", "append", self.out, self.more]
+        for _ in range(3):
+            both = [subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) for _ in range(2)]
+            texts = [one.communicate(timeout=120)[1].decode() for one in both]
+            statuses = {one.returncode for one in both}
+            self.assertIn(0, statuses, texts)
+            self.assertLessEqual(statuses, {0, 4}, texts)
+            self.assertTrue(all("another process" in text for one, text in zip(both, texts) if one.returncode), texts)
+            self.assertEqual(len(records_of(self.out)), 40)
+            run("shardpack", "verify", self.out)
+            run("shardpack", "convert", self.tree, "-o", self.out, "--shard-records", 7, "--overwrite")
 
     def test_new_classes_come_last_and_only_when_asked_for(self):
         self.write({"aardvark/1.png": encoded(pixels(5, 5, 1)), "zebra/1.png": encoded(pixels(5, 5, 2))})

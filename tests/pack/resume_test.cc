@@ -7,6 +7,7 @@
 #include "libshard/pack/journal.h"
 #include "libshard/pack/part.h"
 #include "libshard/pack/published_plan.h"
+#include "libshard/pack/tar_writer.h"
 #include "libshard/pack/work_folder.h"
 #include "shardpack/dataset.h"
 #include "shardpack/error.h"
@@ -111,6 +112,13 @@ TEST_CASE("what is lost or harmed of the work is done again", "[resume]") {
   SECTION("a byte of the plan") {
     std::string bytes = ReadFile(bench.work() / "plan");
     bytes[bytes.size() - 20] ^= 1;
+    WriteFile(bench.work() / "plan", bytes);
+  }
+  SECTION("a byte of what the plan says of a shard to come") {
+    std::string bytes = ReadFile(bench.work() / "plan");
+    const auto key = bytes.rfind(".ppm");
+    REQUIRE(key != std::string::npos);
+    bytes[key] ^= 1;
     WriteFile(bench.work() / "plan", bytes);
   }
   CHECK(Convert(bench.options).sealed);
@@ -234,6 +242,28 @@ TEST_CASE("a part that another process does is refused, with its host and number
   CHECK_FALSE(Convert(bench.options).sealed);
 }
 
+TEST_CASE("who works by another plan is named, which is never the process itself", "[parts]") {
+  Bench bench;
+  bench.Stop(0);
+  const WorkFolder other(bench.out(), WorkFolder::Use::kShared);
+  bench.options.verify_images = VerifyImages::kHeader;
+  bench.options.overwrite = true;
+  const auto refusal = [&] {
+    try {
+      Convert(bench.options);
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::kIo);
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  CHECK_THAT(refusal(), Contains("by another plan") && !Contains("process " + std::to_string(getpid())));
+  FileLock lock = other.OpenLock("part-3-of-5");
+  REQUIRE(lock.Try(FileLock::Mode::kAlone));
+  WriteFile(bench.work() / "part-3-of-5", "node7 4711\n");
+  CHECK_THAT(refusal(), Contains("by another plan") && Contains("(host node7, process 4711)"));
+}
+
 TEST_CASE("unfinished files of the dead are removed, those of the living are not", "[parts]") {
   Bench bench;
   bench.Stop(0);
@@ -341,6 +371,36 @@ TEST_CASE("a plan of bad inputs alone is withdrawn, so that a rerun after mendin
   CHECK_FALSE(fs::exists(folder / "out"));
   WriteFile(folder / "tree" / "a" / "1.png", Png(3, 3, 3));
   CHECK(Convert(options).manifest.records == 1);
+}
+
+TEST_CASE("an archive that was made anew with the same samples is read where they lie now", "[resume]") {
+  TemporaryFolder folder;
+  const auto make_tar = [&](const fs::path& path, bool more) {
+    TarWriter tar(path);
+    if (more) tar.Add("README.txt", AsBytes("in front of all samples"));
+    for (int i = 0; i < 12; ++i) {
+      const std::string key = std::to_string(100 + i);
+      tar.Add(key + ".ppm", AsBytes(Ppm(8, 5, static_cast<char>(i))));
+      tar.Add(key + ".cls", AsBytes(std::to_string(i % 3)));
+    }
+    tar.Finish();
+  };
+  make_tar(folder / "in.tar", false);
+  make_tar(folder / "new.tar", true);
+  PackOptions options = Options(folder / "in.tar", folder / "wanted");
+  options.shard_records = 3;
+  const Digest128 wanted = Convert(options).manifest.dataset_digest;
+  options.output = folder / "out";
+  options.part = {0, 4, ""};
+  CHECK(Convert(options).shards_done == 1);
+  fs::rename(folder / "new.tar", folder / "in.tar");
+  options.part = {};
+  const PackResult result = Convert(options);
+  CHECK(result.resumed);
+  CHECK(result.sealed);
+  CHECK(result.manifest.bad_inputs == 0);
+  CHECK(result.manifest.dataset_digest == wanted);
+  CHECK(FilesOf(folder / "out") == FilesOf(folder / "wanted"));
 }
 
 TEST_CASE("a journal entry comes back as it was written, and not where a byte differs", "[journal]") {
