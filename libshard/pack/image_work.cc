@@ -65,6 +65,17 @@ int ChromaOf(Chroma wanted, Bytes input) {
 
 }  // namespace
 
+ImageWorkOptions WorkOptionsOf(const PackOptions& options) {
+  ImageWorkOptions work;
+  work.images = options.images;
+  work.quality = options.quality;
+  work.chroma = options.chroma;
+  work.resize = options.resize;
+  work.verify = options.verify_images;
+  work.limits = options.limits;
+  return work;
+}
+
 PictureSize ShrunkSize(PictureSize picture, const ResizeTo& resize) {
   if (resize.short_side == 0) {
     const bool larger = picture.width >= resize.width && picture.height >= resize.height;

@@ -23,10 +23,12 @@ struct ImageWorkOptions {
   VerifyImages verify = VerifyImages::kDecode;
   ImageLimits limits;
   bool statistics = false;  // fill WorkedImage::sums
-  // Pictures whose work takes more memory than this (3 bytes a pixel for looking at them, up to 33 for re-encoding) are
-  // worked on one at a time, so that the memory budget holds.
+  // Pictures whose work takes more memory than this (3 bytes a pixel for looking at them, up to 33 for a lossless form)
+  // are worked on one at a time, so that the memory budget holds.
   std::uint64_t large_picture_bytes = 0;
 };
+// Those of `options`; no statistics, all pictures one at a time.
+ImageWorkOptions WorkOptionsOf(const PackOptions& options);
 
 struct WorkedImage {
   ImageInfo info;  // of `bytes`; width and height of the upright picture

@@ -21,13 +21,7 @@ constexpr std::uint64_t kLookGrain = 128;  // inputs looked at by one task
 constexpr std::uint64_t kSamplePictures = 4096;
 
 ImageWorkOptions WorkOptions(const PackOptions& options, int threads) {
-  ImageWorkOptions work;
-  work.images = options.images;
-  work.quality = options.quality;
-  work.chroma = options.chroma;
-  work.resize = options.resize;
-  work.verify = options.verify_images;
-  work.limits = options.limits;
+  ImageWorkOptions work = WorkOptionsOf(options);
   work.large_picture_bytes = options.memory_bytes / (4 * static_cast<std::uint64_t>(threads));
   return work;
 }

@@ -8,13 +8,8 @@ namespace {
 
 // As packing works a picture, but for the proofs, which change no byte.
 ImageWorkOptions WorkOptions(const PackOptions& options) {
-  ImageWorkOptions work;
-  work.images = options.images;
-  work.quality = options.quality;
-  work.chroma = options.chroma;
-  work.resize = options.resize;
+  ImageWorkOptions work = WorkOptionsOf(options);
   work.verify = VerifyImages::kNone;
-  work.limits = options.limits;
   work.large_picture_bytes = options.memory_bytes / 8;
   return work;
 }
