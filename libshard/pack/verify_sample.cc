@@ -18,7 +18,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::uint64_t kMostParts = 4096;
+constexpr std::uint64_t kMostSampleParts = 4096;
 constexpr std::uint64_t kStretch = 512;  // records between two looks at the clock
 constexpr double kConfidence = 0.95;
 
@@ -60,7 +60,7 @@ double LogProbability(std::uint64_t sampled, std::uint64_t damaged, double p) {
 }  // namespace
 
 SampleOrder::SampleOrder(std::uint64_t records, std::uint64_t seed)
-    : records_(records), seed_(seed), parts_(std::min(records, kMostParts)) {
+    : records_(records), seed_(seed), parts_(std::min(records, kMostSampleParts)) {
   order_step_ = StepThrough(parts_, Draw(seed, 0, 0));
   order_start_ = parts_ == 0 ? 0 : Draw(seed, 0, 1) % parts_;
 }
