@@ -14,9 +14,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Each try is lost only to a process that ends in that very moment.
-constexpr int kLockTries = 1000;
-
 bool IsOurs(std::string_view name) {
   return name == kWorkFolder || name.starts_with(kLedgerName) || name.starts_with(kManifestName) ||
          name.starts_with("." + std::string(kManifestName)) || IsShardFileName(name);
@@ -34,6 +31,38 @@ std::string DamageOf(const fs::path& folder, const Manifest& manifest) {
   return "";
 }
 
+// What LookAtOutput() finds by names alone.
+struct Names {
+  bool manifest = false, work = false;
+  std::string foreign, shard;  // one of each: the least, so that the message is always the same
+};
+
+Names NamesIn(const fs::path& folder) {
+  const auto note = [](const std::string& name, std::string& least) {
+    if (least.empty() || name < least) least = name;
+  };
+  Names names;
+  std::error_code error;
+  fs::directory_iterator entries(folder, error);
+  if (error) ThrowSystemError(error.value(), "read folder", folder.native());
+  for (; entries != fs::directory_iterator(); entries.increment(error)) {
+    const std::string name = entries->path().filename().native();
+    names.manifest |= name == kManifestName;
+    names.work |= name == kWorkFolder;
+    if (!IsOurs(name)) note(name, names.foreign);
+    if (IsShardFileName(name)) note(name, names.shard);
+  }
+  // A failed step is the last one: what it hides may be a dataset.
+  if (error) ThrowSystemError(error.value(), "read folder", folder.native());
+  return names;
+}
+
+// Whether it is there now. Where the system does not say, it may be.
+bool MayExist(const fs::path& path) {
+  struct stat status;
+  return lstat(path.c_str(), &status) == 0 || errno != ENOENT;
+}
+
 }  // namespace
 
 OldDataset LookAtOutput(const fs::path& folder) {
@@ -45,23 +74,20 @@ OldDataset LookAtOutput(const fs::path& folder) {
   }
   if (!S_ISDIR(status.st_mode))
     throw Error(ErrorCode::kInvalidArgument, "the output " + Escaped(folder.native()) + " is a file, not a folder");
-  std::error_code error;
-  std::string foreign;
-  bool has_manifest = false;
-  fs::directory_iterator entries(folder, error);
-  if (error) ThrowSystemError(error.value(), "read folder", folder.native());
-  for (; entries != fs::directory_iterator(); entries.increment(error)) {
-    if (error) ThrowSystemError(error.value(), "read folder", folder.native());
-    const std::string name = entries->path().filename().native();
-    has_manifest |= name == kManifestName;
-    // The least name, so that the message is always the same.
-    if (!IsOurs(name) && (foreign.empty() || name < foreign)) foreign = name;
-  }
-  if (!has_manifest) {
-    if (!foreign.empty()) {
+  const Names names = NamesIn(folder);
+  if (!names.manifest) {
+    if (!names.foreign.empty()) {
       throw Error(ErrorCode::kInvalidArgument, "the output folder " + Escaped(folder.native()) +
-                                                   " is not empty and holds no dataset (" + Escaped(foreign) +
+                                                   " is not empty and holds no dataset (" + Escaped(names.foreign) +
                                                    " lies there): name another folder");
+    }
+    // Shards of a conversion under way have its work folder beside them, which goes only after their manifest has come.
+    // These would be removed as shards that no manifest names, and may be all that is left of a dataset.
+    const bool alone = !names.shard.empty() && !names.work && !MayExist(folder / kWorkFolder);
+    if (alone && !MayExist(folder / kManifestName)) {
+      throw Error(ErrorCode::kInvalidArgument, "the output folder " + Escaped(folder.native()) +
+                                                   " holds shards but no dataset.json (" + names.shard +
+                                                   " lies there): move them away or name another folder");
     }
     return old;
   }

@@ -16,7 +16,8 @@ struct OldDataset {
   std::optional<Manifest> manifest;
   std::string damage;  // why it is not usable, where it is not: its manifest cannot be read, a shard is missing
 };
-// Throws Error with kInvalidArgument where the folder holds files that are not ours, kIo.
+// Throws Error with kInvalidArgument where the folder holds files that are not ours, or shards of which neither a
+// manifest nor a conversion under way knows; kIo.
 OldDataset LookAtOutput(const std::filesystem::path& folder);
 
 // "shard-00012-5f3a9c01.shard"

@@ -35,6 +35,19 @@ TEST_CASE("the same request again touches nothing", "[output]") {
   CHECK(fs::last_write_time(folder / "out" / kManifestName) == time);
 }
 
+TEST_CASE("shards that lost their manifest are not removed", "[output]") {
+  TemporaryFolder folder;
+  PackOptions options = Options(MakeTree(folder), folder / "out");
+  Convert(options);
+  fs::remove(folder / "out" / kManifestName);
+  const auto before = FilesOf(folder / "out");
+  REQUIRE(before.size() == 1);
+  options.overwrite = GENERATE(false, true);
+  CHECK_THROWS_WITH(Convert(options), Contains("holds shards but no dataset.json (" + before.begin()->first));
+  CHECK_THROWS_WITH(Status(folder / "out"), Contains("holds shards but no dataset.json"));
+  CHECK(FilesOf(folder / "out") == before);
+}
+
 TEST_CASE("another request is refused with the difference named", "[output]") {
   TemporaryFolder folder;
   const fs::path tree = MakeTree(folder);
