@@ -9,6 +9,9 @@
 
 namespace shardpack {
 
+// More would be a slip of the finger, and tables of them would not fit into memory.
+inline constexpr std::uint32_t kMostParts = 65'536;
+
 // Shards [begin, end) of a plan.
 struct ShardRange {
   std::uint64_t begin = 0, end = 0;

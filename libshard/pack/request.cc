@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "libshard/pack/part.h"
 #include "shardpack/error.h"
 
 namespace shardpack {
@@ -77,6 +78,10 @@ void CheckPackOptions(const PackOptions& options) {
     refuse("the share of bad inputs must be 0% to 100%");
   if (options.part.count == 0 || options.part.index >= options.part.count) {
     refuse("there is no part " + std::to_string(options.part.index) + " of " + std::to_string(options.part.count));
+  }
+  if (options.part.count > kMostParts) {
+    refuse(std::to_string(options.part.count) + " parts are more than the " + std::to_string(kMostParts) +
+           " that a conversion may have");
   }
   for (const fs::path& source : options.sources) {
     std::error_code ignored;

@@ -234,7 +234,8 @@ PackResult Seal(const SealOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   const OldDataset old = LookAtOutput(options.output);
   if (!OpenWorkFolder(options.output / kWorkFolder)) {
-    if (old.manifest && old.damage.empty()) return CompleteResult(*old.manifest);
+    if (!old.damage.empty()) throw Error(ErrorCode::kCorruption, Location{options.output.native(), {}, {}}, old.damage);
+    if (old.manifest) return CompleteResult(*old.manifest);
     throw Error(ErrorCode::kInvalidArgument, "nothing is packed into " + Escaped(options.output.native()) +
                                                  ": it has no plan (shardpack convert or plan makes one)");
   }

@@ -62,6 +62,9 @@ PackStatus Status(const std::filesystem::path& output) {
   const std::filesystem::path work = output / kWorkFolder;
   const UniqueFd folder = OpenWorkFolder(work);
   const std::optional<Plan> plan = folder ? OpenPublishedPlan(work) : std::nullopt;
+  if (!plan && !folder && !old.damage.empty()) {
+    throw Error(ErrorCode::kCorruption, Location{output.native(), {}, {}}, old.damage);
+  }
   if (!plan && !folder && !old.manifest) {
     throw Error(ErrorCode::kNotFound, "neither a dataset nor a conversion under way is in " + Escaped(output.native()));
   }

@@ -13,6 +13,7 @@
 #include <random>
 
 #include "libshard/pack/finished_shards.h"
+#include "libshard/pack/part.h"
 #include "libshard/store/replace_file.h"
 #include "shardpack/error.h"
 
@@ -62,7 +63,7 @@ std::optional<PartOfName> ParsePartLockName(std::string_view name) {
   if (!IsNumber(index) || !IsNumber(count)) return std::nullopt;
   if (std::from_chars(index.begin(), index.end(), part.index).ec != std::errc()) return std::nullopt;
   if (std::from_chars(count.begin(), count.end(), part.count).ec != std::errc()) return std::nullopt;
-  if (part.index >= part.count) return std::nullopt;
+  if (part.index >= part.count || part.count > kMostParts) return std::nullopt;
   return part;
 }
 

@@ -17,7 +17,7 @@ inline constexpr char kPlanName[] = "plan";
 inline constexpr char kPlannerLock[] = "planner";
 inline constexpr char kSealLock[] = "seal";
 
-// "part-2-of-4", and back.
+// "part-2-of-4", and back; nullopt also where there cannot be as many parts.
 std::string PartLockName(std::uint32_t index, std::uint32_t count);
 struct PartOfName {
   std::uint32_t index = 0, count = 1;

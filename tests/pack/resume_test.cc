@@ -2,6 +2,7 @@
 #include <sys/file.h>
 
 #include <catch2/catch.hpp>
+#include <functional>
 #include <thread>
 
 #include "libshard/pack/journal.h"
@@ -304,6 +305,47 @@ TEST_CASE("a seal names the shards and parts that are missing, and needs no sour
   CHECK(Seal(seal).sealed);
   CHECK(FilesOf(bench.out()) == bench.wanted);
   CHECK(Seal(seal).already_complete);
+}
+
+TEST_CASE("seal and status tell what is wrong with a sealed dataset", "[seal][status]") {
+  Bench bench;
+  Convert(bench.options);
+  std::string wrong;
+  SECTION("a shard is gone") {
+    for (const auto& [name, content] : bench.wanted) {
+      if (name.starts_with("shard-00004-")) wrong = name;
+    }
+    REQUIRE(fs::remove(bench.out() / wrong));
+  }
+  SECTION("the manifest is cut") {
+    wrong = kManifestName;
+    fs::resize_file(bench.out() / kManifestName, 100);
+  }
+  SealOptions seal;
+  seal.output = bench.out();
+  for (const auto& ask :
+       {std::function<void()>([&] { Seal(seal); }), std::function<void()>([&] { Status(bench.out()); })}) {
+    try {
+      ask();
+      FAIL("no error");
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::kCorruption);
+      CHECK_THAT(error.what(), Contains(wrong));
+    }
+  }
+}
+
+TEST_CASE("more parts than there can be are refused, and no file's name makes room for them", "[parts][status]") {
+  Bench bench;
+  bench.options.part = {0, 4'294'967'295, "test"};
+  CHECK_THROWS_WITH(Convert(bench.options), Contains("4294967295 parts"));
+  CHECK_FALSE(fs::exists(bench.out()));
+  bench.options.part = {1, 65'536, "test"};
+  CHECK_FALSE(Convert(bench.options).sealed);
+  WriteFile(bench.work() / "part-0-of-4294967295", "node7 4711\n");
+  const PackStatus status = Status(bench.out());
+  REQUIRE(status.parts.size() == 1);
+  CHECK(status.parts[0].count == 65'536);
 }
 
 TEST_CASE("status tells of parts, of what runs and what is missing", "[status]") {

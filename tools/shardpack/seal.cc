@@ -27,7 +27,8 @@ Examples:
   shardpack seal /shared/packed --max-bad 100     refuses where more inputs were left out, over all parts
 
 Exit status: 0 done, 1 done without the bad inputs named in OUT/bad_inputs.jsonl, 2 shards are missing (they and their
-parts are named), 3 too many bad inputs, or a shard was harmed since, 4 the system refused, 130 interrupted.)";
+parts are named), 3 too many bad inputs, or a shard was harmed since or is gone, 4 the system refused,
+130 interrupted.)";
 
 struct Arguments {
   std::string output, progress = "auto";

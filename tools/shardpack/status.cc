@@ -22,7 +22,7 @@ Examples:
   shardpack status /shared/packed
   shardpack status /shared/packed --json
 
-Exit status: 0, also where shards are missing; 2 nothing is packed into OUT.)";
+Exit status: 0, also where shards are missing; 2 nothing is packed into OUT; 3 the dataset in OUT is damaged.)";
 
 struct Arguments {
   std::string output;
