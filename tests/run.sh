@@ -17,14 +17,14 @@ SECONDS=0
 # not among the targets fails as not found.
 tests_of() {
   case $1 in
-    asan) echo "--tests-regex ^(store|image|pack|loader)" ;;
-    tsan) echo "--tests-regex ^(pack|loader)" ;;
+    asan) echo "--tests-regex ^(store|image|pack|plan|codec_choice|rewrite|archives|sources|loader)" ;;
+    tsan) echo "--tests-regex ^(pack|plan|archives_read|sources|loader)" ;;
   esac
 }
 targets_of() {
   case $1 in
-    asan) echo "--target test_store test_image image_probe test_pack test_loader" ;;
-    tsan) echo "--target test_pack test_loader" ;;
+    asan) echo "--target test_store test_image image_probe test_pack test_plan test_codec_choice test_rewrite test_archives test_sources source_probe test_loader" ;;
+    tsan) echo "--target test_pack test_plan test_sources source_probe test_loader" ;;
   esac
 }
 
