@@ -105,7 +105,8 @@ class Orders(Parts):
         wanted = self.reference()
         self.convert(self.out, "--part", "1/3")
         lost = self.begin(self.out, "--part", "2/3", "--threads", "1")
-        time.sleep(0.3)
+        while not list((self.out / ".shardpack").glob("shard-*.partial")) and lost.poll() is None:
+            time.sleep(0.001)
         lost.kill()
         lost.communicate()
         self.convert(self.out, "--part", "0/3")
