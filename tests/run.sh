@@ -4,7 +4,8 @@
 #   bash tests/run.sh [PRESET...]     default: default minimal asan tsan
 #
 # The default preset is what users build, and all tests run on it. minimal is built without HDF5, LibTorch and CUDA. Under the address and
-# undefined-behaviour sanitizers run the tests of what reads untrusted bytes, under the thread sanitizer those of what runs in parallel.
+# undefined-behaviour sanitizers run the tests of what reads untrusted bytes, under the thread sanitizer those of what runs in parallel (test_plan
+# makes its inputs in tasks of a TBB that the sanitizer cannot look into; plans are made by test_pack as well).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . samples/setup.sh
@@ -18,13 +19,13 @@ SECONDS=0
 tests_of() {
   case $1 in
     asan) echo "--tests-regex ^(store|image|pack|plan|codec_choice|rewrite|archives|sources|loader)" ;;
-    tsan) echo "--tests-regex ^(pack|plan|archives_read|sources|loader)" ;;
+    tsan) echo "--tests-regex ^(pack|archives_read|sources|loader)" ;;
   esac
 }
 targets_of() {
   case $1 in
     asan) echo "--target test_store test_image image_probe test_pack test_plan test_codec_choice test_rewrite test_archives test_sources source_probe test_loader" ;;
-    tsan) echo "--target test_pack test_plan test_sources source_probe test_loader" ;;
+    tsan) echo "--target test_pack test_sources source_probe test_loader" ;;
   esac
 }
 
