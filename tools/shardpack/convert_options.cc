@@ -28,7 +28,7 @@ Examples:
   shardpack convert val/ -o packed/val --classes packed/train     the same class numbers as in train
   shardpack convert train/ -o packed/train --dry-run              what would be written
   shardpack convert photos.csv -o packed --label-column species   a list: paths are relative to it
-  shardpack convert 'shard-*.tar' -o packed --split train=0.9,val=0.1    packed/train and packed/val
+  shardpack convert shard-*.tar -o packed --split train=0.9,val=0.1      packed/train and packed/val
   shardpack convert photos/ -o small --images jpeg --resize 256   short side 256, quality 90
   shardpack convert photos/ -o fast --images lossless             the same pixels, cheaper to decode
   mpirun -n 8 shardpack convert photos/ -o /shared/packed         eight processes, the same bytes
