@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 import random
 import sys
 import unittest
@@ -115,7 +116,24 @@ class Lists(Sources):
         self.assertEqual([r["key"] for r in listed(self.out)], [*files, *sorted(tree)])
 
 
+# Set where the programs under test were built without HDF5.
+WITHOUT_HDF5 = os.environ.get("SHARDPACK_WITHOUT_HDF5") == "1"
+
+
 @unittest.skipIf(h5py is None, "no h5py")
+class WithoutHdf5(Sources):
+    @unittest.skipUnless(WITHOUT_HDF5, "this build has HDF5")
+    def test_a_build_without_hdf5_says_so(self):
+        with h5py.File(self.work / "data.h5", "w") as file:
+            file["images"], file["labels"] = np.zeros((2, 4, 4, 3), np.uint8), np.arange(2)
+        _, text = run("shardpack", "convert", self.work / "data.h5", "-o", self.out, ok=(3,))
+        self.assertIn("this build has no HDF5", text)
+        self.assertIn("data.h5", text)
+        self.assertFalse((self.out / "dataset.json").exists())
+
+
+@unittest.skipIf(h5py is None, "no h5py")
+@unittest.skipIf(WITHOUT_HDF5, "this build has no HDF5")
 class Hdf5(Sources):
     def test_arrays_come_out_as_pictures_of_the_same_pixels(self):
         images = np.stack([pixels(11, 7, n) for n in range(20)])
